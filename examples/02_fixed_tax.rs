@@ -87,8 +87,8 @@ pub fn setup() -> Result<Gpu> {
     Ok(Gpu { adapter, flags, device, queue, errors, bind_group_layout, pipeline, stamps, compile })
 }
 
-/// The sum, and µs: upload, encode, GPU, beyond the GPU, map. They mean something where the call is
-/// taken apart by stamps and a wait: `apart` says whether the upload is flushed first.
+/// The sum, and µs: upload, encode, GPU, beyond the GPU, map; these mean something where the call is
+/// taken `apart` by stamps and a wait, with the upload flushed before or not.
 pub fn call(gpu: &Gpu, data: &[f32], apart: Option<bool>) -> Result<(f64, [f64; 5])> {
     let Gpu { device, queue, errors, bind_group_layout, pipeline, .. } = gpu;
     let stamps = gpu.stamps.as_ref().filter(|_| apart.is_some());
@@ -105,7 +105,8 @@ pub fn call(gpu: &Gpu, data: &[f32], apart: Option<bool>) -> Result<(f64, [f64; 
     let readback = buffer(device, "readback", partials_bytes, READBACK);
 
     // Rung 9, bind group.
-    let bind_group = bind(device, bind_group_layout, &[&input, &partials]);
+    let operands = [(&input, input.size()), (&partials, partials_bytes)];
+    let bind_group = bind(device, bind_group_layout, &operands);
 
     // The flush: an empty submit makes the copy that rung 8 only queued.
     if apart == Some(true) {
@@ -200,9 +201,8 @@ fn lesson(last: u64) -> Result<()> {
         wait(device, errors)
     }))?;
     let [spinning] = repeat(timed(|| {
-        let start = Instant::now();
         queue.submit([]);
-        while !device.poll(wgpu::PollType::Poll)?.is_queue_empty() && micros(start) < 1e6 {}
+        while !device.poll(wgpu::PollType::Poll)?.is_queue_empty() {}
         Ok(())
     }))?;
     let [floor] = repeat(timed(|| call(&gpu, &data[..1], None)))?;
@@ -412,20 +412,17 @@ fn buffer(
     device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false })
 }
 
-/// The bind group that has `buffers` in places 0, 1, 2, …
+/// The bind group with these in places 0, 1, 2, …: buffers, and how many bytes of each.
 fn bind(
     device: &wgpu::Device,
     layout: &wgpu::BindGroupLayout,
-    buffers: &[&wgpu::Buffer],
+    buffers: &[(&wgpu::Buffer, u64)],
 ) -> wgpu::BindGroup {
-    let entries: Vec<_> = (0..)
-        .zip(buffers)
-        .map(|(binding, buffer)| wgpu::BindGroupEntry {
-            binding,
-            resource: buffer.as_entire_binding(),
-        })
-        .collect();
-    let label = Some("operands");
+    let entry = |(binding, &(buffer, bytes)): (u32, &(_, u64))| {
+        let part = wgpu::BufferBinding { buffer, offset: 0, size: wgpu::BufferSize::new(bytes) };
+        wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(part) }
+    };
+    let (label, entries) = (Some("operands"), (0..).zip(buffers).map(entry).collect::<Vec<_>>());
     device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout, entries: &entries })
 }
 

@@ -1,0 +1,563 @@
+//! 04 tree reduction: why there are partials, and how far each kernel shape is from the memory's speed.
+//!
+//! In:    n random f32, resident; the argument is n; if none is given, sizes that suit the adapter.
+//! Out:   per kernel: workgroups, µs on the GPU, GB/s, share of a device copy's, error and its bound.
+//! Run:   cargo run --example 04_tree_reduction 2^22
+//! Read:  guide/04_tree_reduction.md
+//!
+//! Rungs: 2 and 11 as 02; 3 its own: larger limits, float atomics; 4, 5 and 7 its own: two modules,
+//! five entry points, four bindings; 8 and 9 its own: one buffer bound twice, as vec4 and as f32; 10
+//! and 12 its own: two dispatches in one pass, and one f32 comes back.
+
+use std::collections::BTreeSet;
+use std::hint::black_box;
+use std::time::Instant;
+
+const HEAD: &str = include_str!("04_tree_reduction.rs");
+const WIDTH: u32 = 256;
+/// What one dispatch may have in one dimension, on every adapter.
+const MOST_GROUPS: u64 = 65535;
+/// Entry points, and how many elements one invocation takes; 0 for a share of all.
+pub const KERNELS: [(&str, u64); 5] =
+    [("one_each", 1), ("four_in_a_row", 4), ("four_strided", 4), ("many", 0), (ATOMICS, 0)];
+const ATOMICS: &str = "atomics";
+
+pub fn main() {
+    env_logger::init();
+    let n = argument(HEAD, 1..=1 << 32);
+    if let Err(error) = lesson(n) {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}
+
+/// Workgroups for n elements; sharing, 16 elements or more to an invocation, but no more than 8448
+/// groups: 64 for each of the 132 cores of a large card.
+pub fn groups(each: u64, n: u64) -> u64 {
+    let (each, most) = if each > 0 { (each, u64::MAX) } else { (16, 8448) };
+    n.div_ceil(each * u64::from(WIDTH)).clamp(1, most)
+}
+
+/// How far off a kernel may be: 2^-24 of the total for each f32 addition in the longest chain, which
+/// is an invocation's own, then two trees and `finish`, or else every atomic.
+pub fn bound(kernel: usize, n: u64, absolute: f64) -> f64 {
+    let (groups, width) = (groups(KERNELS[kernel].1, n), u64::from(WIDTH));
+    let others =
+        if KERNELS[kernel].0 == ATOMICS { groups * width } else { 8 + groups.div_ceil(width) + 8 };
+    (n.div_ceil(groups * width) + others) as f64 * f64::from(f32::EPSILON) / 2.0 * absolute
+}
+
+/// What is made once per process.
+pub struct Gpu {
+    adapter: wgpu::Adapter,
+    flags: wgpu::InstanceFlags,
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    errors: flume::Receiver<wgpu::Error>,
+    bind_group_layout: wgpu::BindGroupLayout,
+    /// In the order of `KERNELS`, without the atomics where there are none.
+    kernels: Vec<wgpu::ComputePipeline>,
+    finish: wgpu::ComputePipeline,
+    stamps: Option<Stamps>,
+}
+
+pub fn setup() -> Result<Gpu> {
+    // Rung 1, instance.
+    let descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
+    let flags = descriptor.flags;
+    let instance = wgpu::Instance::new(descriptor);
+
+    // Rung 2, adapter.
+    let adapter = adapter(&instance)?;
+
+    // Rung 3, device and queue: as large a binding as the adapter offers, for data past its caches.
+    let optional = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SHADER_FLOAT32_ATOMIC;
+    let offered = adapter.limits();
+    let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
+        label: Some("device"),
+        required_features: adapter.features() & optional,
+        required_limits: wgpu::Limits {
+            max_storage_buffer_binding_size: offered.max_storage_buffer_binding_size,
+            max_buffer_size: offered.max_buffer_size,
+            ..wgpu::Limits::downlevel_defaults()
+        },
+        ..Default::default()
+    }))?;
+    let errors = errors(&device);
+
+    // Rung 4, shader module: a second one, because naga rejects a module whole, plain entry points
+    // and all, where it lacks a feature for one.
+    let shader =
+        device.create_shader_module(wgpu::include_wgsl!("../shaders/04_tree_reduction.wgsl"));
+    let atomics = device.features().contains(wgpu::Features::SHADER_FLOAT32_ATOMIC).then(|| {
+        device.create_shader_module(wgpu::include_wgsl!(
+            "../shaders/04_tree_reduction_float_atomic.wgsl"
+        ))
+    });
+
+    // Rung 5, bind group layout.
+    let bind_group_layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: Some("input and partials"),
+        entries: &[storage(0, true), storage(1, true), storage(2, false), storage(3, false)],
+    });
+
+    // Rung 6, pipeline layout.
+    let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: Some("input and partials"),
+        bind_group_layouts: &[Some(&bind_group_layout)],
+        immediate_size: 0,
+    });
+
+    // Rung 7, pipeline: one for each entry point that this device can have.
+    let module = |name| if name == ATOMICS { atomics.as_ref() } else { Some(&shader) };
+    let compile = |(name, _)| Some(pipeline(&device, &pipeline_layout, module(name)?, name));
+    let kernels = KERNELS.into_iter().filter_map(compile).collect();
+    let finish = pipeline(&device, &pipeline_layout, &shader, "finish");
+
+    let stamps = Stamps::new(&device, &queue);
+    Ok(Gpu { adapter, flags, device, queue, errors, bind_group_layout, kernels, finish, stamps })
+}
+
+/// Resident data and room for the results of any kernel.
+pub struct Resident {
+    n: u64,
+    input: wgpu::Buffer,
+    partials: wgpu::Buffer,
+    total: wgpu::Buffer,
+    readback: wgpu::Buffer,
+}
+
+pub fn upload(gpu: &Gpu, data: &[f32]) -> Result<Resident> {
+    let Gpu { device, queue, .. } = gpu;
+    let n = data.len() as u64;
+    fits(device, n * 4)?;
+    // Rung 8, buffers: the input ends with a whole vec4, so that it can be bound as such.
+    let usage = RESULT | wgpu::BufferUsages::COPY_DST;
+    let input = buffer(device, "input", (n * 4).next_multiple_of(16).max(16), usage);
+    let partials = buffer(device, "partials", 4 * MOST_GROUPS, RESULT);
+    let total = buffer(device, "total", 4, usage);
+    let readback = buffer(device, "readback", 4, READBACK);
+    queue.write_buffer(&input, 0, bytemuck::cast_slice(data));
+
+    Ok(Resident { n, input, partials, total, readback })
+}
+
+/// The sum by one of the `KERNELS`, and the GPU's µs for it, or the wall's where there are no stamps.
+pub fn sum(gpu: &Gpu, kernel: usize, resident: &Resident) -> Result<(f32, f64)> {
+    let Gpu { device, queue, errors, bind_group_layout, kernels, finish, stamps, .. } = gpu;
+    let Resident { n, input, partials, total, readback } = resident;
+    let (name, each) = KERNELS[kernel];
+    let groups = groups(each, *n);
+    // Rung 9, bind group: no more of a buffer than has content, which is how a kernel knows n.
+    let input = [(input, input.size()), (input, (n * 4).max(4))];
+    let results = [(partials, groups * 4), (total, 4)];
+    let bind_group = bind(device, bind_group_layout, &[input, results].concat());
+
+    // Rung 10, commands: `finish` sees all partials, since a dispatch begins when the last has ended.
+    let label = Some(name);
+    let timestamp_writes = stamps.as_ref().map(Stamps::writes);
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });
+    encoder.clear_buffer(total, 0, None);
+    let pass = wgpu::ComputePassDescriptor { label, timestamp_writes };
+    let mut pass = encoder.begin_compute_pass(&pass);
+    pass.set_bind_group(0, &bind_group, &[]);
+    pass.set_pipeline(&kernels[kernel]);
+    pass.dispatch_workgroups(groups as u32, 1, 1);
+    if name != ATOMICS {
+        pass.set_pipeline(finish);
+        pass.dispatch_workgroups(1, 1, 1);
+    }
+    drop(pass);
+    encoder.copy_buffer_to_buffer(total, 0, readback, 0, 4);
+    stamps.iter().for_each(|stamps| stamps.resolve(&mut encoder));
+    let commands = encoder.finish();
+
+    let start = Instant::now();
+    // Rung 11, submit and wait.
+    queue.submit([commands]);
+
+    // Rung 12, map and read.
+    let sum = read::<f32>(device, errors, readback)?[0];
+
+    let wall = micros(start);
+    let stamped = stamps.as_ref().map(|stamps| stamps.micros(device, errors)).transpose()?;
+    Ok((sum, stamped.filter(|&us| us > 0.0 && us <= wall).unwrap_or(wall)))
+}
+
+fn lesson(n: Option<u64>) -> Result<()> {
+    let gpu = setup()?;
+    header(&gpu.adapter, gpu.flags);
+    let Gpu { device, queue, errors, kernels, .. } = &gpu;
+    // A probe chooses the size: on a card, the last that four elements each can take.
+    let small = upload(&gpu, &random(1 << 16))?;
+    sum(&gpu, 0, &small)?;
+    let n = n.unwrap_or(match sum(&gpu, 0, &small)?.1 {
+        ..1e3 => (device.limits().max_storage_buffer_binding_size / 4).min(MOST_GROUPS * 1024),
+        ..1e4 => 1 << 22,
+        _ => 1 << 18,
+    });
+    say(format_args!("runs    n = {n}; medians of 15, or of 3 and more in half a second"));
+    // The data, its staging copy, the buffer, and one more for the copy on the device.
+    memory(4 * 4 * n)?;
+    let data = random(n as usize);
+    let resident = upload(&gpu, &data)?;
+    let (input, bytes, exact) = (&resident.input, n as f64 * 4.0, exact_sum(&data));
+    let other = buffer(device, "other", input.size(), wgpu::BufferUsages::COPY_DST);
+    let [copies] = repeat(timed(|| {
+        let mut encoder = device.create_command_encoder(&Default::default());
+        (0..16).for_each(|_| encoder.copy_buffer_to_buffer(input, 0, &other, 0, input.size()));
+        queue.submit([encoder.finish()]);
+        wait(device, errors)
+    }))?;
+    let copy = 2.0 * bytes / (copies / 16.0) / 1e3;
+    say("\n| kernel        | groups |      µs |   GB/s | share |   error |   bound | sums |");
+    say("|---------------|-------:|--------:|-------:|------:|--------:|--------:|-----:|");
+    let device_copy = format!("| a device copy | {:>6} | {:>7.1}", "", copies / 16.0);
+    say(format_args!("{device_copy} | {copy:>6.1} |  100% | {:>7} | {:>7} | {:>4} |", "", "", ""));
+    let (mut rates, mut different) = ([f64::NAN; KERNELS.len()], 0);
+    for (kernel, (name, each)) in KERNELS.into_iter().enumerate() {
+        let groups = groups(each, n);
+        if kernel == kernels.len() || groups > MOST_GROUPS {
+            let need = if name == ATOMICS { "float atomics" } else { &format!("{groups} groups") };
+            say(format_args!("| {name:<13} | needs {need:<55} |"));
+            continue;
+        }
+        let mut sums = BTreeSet::new();
+        let [us] = repeat(|| {
+            let (sum, us) = sum(&gpu, kernel, &resident)?;
+            sums.insert(sum.to_bits());
+            Ok([us])
+        })?;
+        let off = |&sum: &u32| (f64::from(f32::from_bits(sum)) - exact).abs();
+        let error = sums.iter().map(off).fold(0.0, f64::max);
+        let (rate, bound) = (bytes / us / 1e3, bound(kernel, n, exact));
+        if error > bound {
+            return Err(format!("{name} is off by {error}, and rounding explains {bound}").into());
+        }
+        (rates[kernel], different) = (rate, sums.len());
+        let row = format!("| {name:<13} | {groups:>6} | {us:>7.1} | {rate:>6.1}");
+        let row = format!("{row} | {:>4.0}% | {error:>7.1e} | {bound:>7.1e}", rate / copy * 100.0);
+        say(format_args!("{row} | {different:>4} |"));
+    }
+    let [one] = repeat(timed(|| Ok(cpu_one(black_box(&data)))))?;
+    let [all] = repeat(timed(|| Ok(cpu_all(black_box(&data)))))?;
+    let [_, row, strided, many, atomics] = rates;
+    let (cpu, share) = (bytes / one.min(all) / 1e3, many / copy * 100.0);
+    say(format_args!(
+        "\nThe CPU reads {cpu:.1} GB/s, `many` {many:.1}: {share:.0}% of a copy's rate."
+    ));
+    let mut notes = format!("04.1 measured {many:.1} GB/s");
+    if row > 0.0 {
+        say(format_args!("Four in a row read at {:.2}× the speed of four strided.", row / strided));
+        notes += &format!("   04.2 measured {:.2}×", row / strided);
+    }
+    if atomics > 0.0 {
+        notes += &format!("   04.3 measured {different} sums");
+    }
+    say(format_args!("For notes.md:  {notes}"));
+    Ok(())
+}
+
+// ======== The foot: what every lesson needs and none teaches; tests/book holds the copies equal.
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+const WGPU: &str = "30.0.2";
+const NO_ADAPTER: &str = if cfg!(target_os = "linux") {
+    "Install the card's Vulkan driver, or for now `apt-get install mesa-vulkan-drivers`"
+} else if cfg!(target_os = "macos") {
+    "Metal serves every Mac since macOS 10.14: unset WGPU_BACKEND and WGPU_ADAPTER_NAME"
+} else {
+    "Update the graphics driver, for Direct3D 12 or Vulkan, and unset WGPU_BACKEND"
+};
+const RESULT: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE.union(wgpu::BufferUsages::COPY_SRC);
+const READBACK: wgpu::BufferUsages =
+    wgpu::BufferUsages::MAP_READ.union(wgpu::BufferUsages::COPY_DST);
+
+/// Prints a line. A reader who has seen enough (`| head`) ends the program; a full disk is told.
+fn say(line: impl std::fmt::Display) {
+    use std::io::{ErrorKind, Write};
+    if let Err(error) = writeln!(std::io::stdout(), "{line}") {
+        if error.kind() == ErrorKind::BrokenPipe {
+            std::process::exit(0);
+        }
+        eprintln!("the output cannot be written: {error}");
+        std::process::exit(1);
+    }
+}
+
+/// The one argument, a whole number such as 1000 or 2^20, if there is one. `--help` prints the head.
+fn argument(head: &str, accepted: std::ops::RangeInclusive<u64>) -> Option<u64> {
+    let words: Vec<_> = std::env::args_os().skip(1).collect();
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    if words.iter().any(|word| word == "--help" || word == "-h") {
+        let head = head.lines().map_while(|line| line.strip_prefix("//!"));
+        head.for_each(|line| say(line.strip_prefix(' ').unwrap_or(line)));
+        std::process::exit(0);
+    }
+    let number = |word: &str| match word.split_once('^') {
+        Some((base, power)) => base.parse::<u64>().ok()?.checked_pow(power.parse().ok()?),
+        None => word.parse().ok(),
+    };
+    match words.as_slice() {
+        [] => return None,
+        [word] => number(word).filter(|number| accepted.contains(number)),
+        _ => None,
+    }
+    .or_else(|| {
+        let (words, least, most) = (words.join(" "), accepted.start(), accepted.end());
+        eprintln!("cannot take \"{words}\": one whole number, {least} to {most}, or --help");
+        std::process::exit(2)
+    })
+}
+
+/// Refuses what this machine cannot hold before anything is allocated: a software adapter would
+/// overcommit, and be killed.
+fn memory(bytes: u64) -> Result<()> {
+    let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok()
+    });
+    let (mib, free) = (bytes >> 20, free.map_or(4 << 10, |kib| kib >> 10));
+    if mib <= free {
+        return Ok(());
+    }
+    Err(format!("this takes {mib} MiB and {free} are free: give a smaller size").into())
+}
+
+/// The adapter that WGPU_ADAPTER_NAME names, else the one that promises most.
+fn adapter(instance: &wgpu::Instance) -> Result<wgpu::Adapter> {
+    let wanted = std::env::var("WGPU_ADAPTER_NAME").unwrap_or_default().to_lowercase();
+    if wanted.is_empty() {
+        let power_preference = wgpu::PowerPreference::HighPerformance;
+        let options = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
+        let adapter = pollster::block_on(instance.request_adapter(&options));
+        return Ok(adapter.map_err(|error| format!("{error}. {NO_ADAPTER}"))?);
+    }
+    let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    let names: Vec<String> = all.iter().map(|adapter| adapter.get_info().name).collect();
+    let found = names.iter().position(|name| name.to_lowercase().contains(&wanted));
+    let unknown = || format!("WGPU_ADAPTER_NAME {wanted} is none of the adapters here: {names:?}");
+    Ok(all.into_iter().nth(found.ok_or_else(unknown)?).ok_or_else(unknown)?)
+}
+
+/// What ran, so that the table can still be read in years.
+fn header(adapter: &wgpu::Adapter, flags: wgpu::InstanceFlags) {
+    let info = adapter.get_info();
+    let assertions = if cfg!(debug_assertions) { "on" } else { "off" };
+    say(format_args!("adapter {}, {:?}, {:?}", info.name, info.device_type, info.backend));
+    say(format_args!("driver  {} {}", info.driver, info.driver_info));
+    say(format_args!("wgpu    {WGPU}, flags {flags:?}, debug assertions {assertions}"));
+    if info.device_type == wgpu::DeviceType::Cpu {
+        say("note    a CPU plays the GPU here: the answers are right, the times are no card's");
+    }
+}
+
+/// Where the errors go that no call returns; wgpu's own handler would panic.
+fn errors(device: &wgpu::Device) -> flume::Receiver<wgpu::Error> {
+    let (sender, receiver) = flume::unbounded();
+    device.on_uncaptured_error(std::sync::Arc::new(move |error| _ = sender.send(error)));
+    receiver
+}
+
+/// The layout's entry for a storage buffer.
+fn storage(binding: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
+    wgpu::BindGroupLayoutEntry {
+        binding,
+        visibility: wgpu::ShaderStages::COMPUTE,
+        ty: wgpu::BindingType::Buffer {
+            ty: wgpu::BufferBindingType::Storage { read_only },
+            has_dynamic_offset: false,
+            min_binding_size: None,
+        },
+        count: None,
+    }
+}
+
+/// The pipeline of one entry point.
+fn pipeline(
+    device: &wgpu::Device,
+    layout: &wgpu::PipelineLayout,
+    module: &wgpu::ShaderModule,
+    entry_point: &str,
+) -> wgpu::ComputePipeline {
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(entry_point),
+        layout: Some(layout),
+        module,
+        entry_point: Some(entry_point),
+        compilation_options: Default::default(),
+        cache: None,
+    })
+}
+
+/// Refuses what the device will not bind in one piece, where wgpu would panic.
+fn fits(device: &wgpu::Device, bytes: u64) -> Result<()> {
+    let limits = device.limits();
+    let most = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
+    if bytes <= most {
+        return Ok(());
+    }
+    Err(format!("this binds {bytes} bytes and the device allows {most}: give a smaller size")
+        .into())
+}
+
+fn buffer(
+    device: &wgpu::Device,
+    label: &str,
+    size: u64,
+    usage: wgpu::BufferUsages,
+) -> wgpu::Buffer {
+    let label = Some(label);
+    device.create_buffer(&wgpu::BufferDescriptor { label, size, usage, mapped_at_creation: false })
+}
+
+/// The bind group with these in places 0, 1, 2, …: buffers, and how many bytes of each.
+fn bind(
+    device: &wgpu::Device,
+    layout: &wgpu::BindGroupLayout,
+    buffers: &[(&wgpu::Buffer, u64)],
+) -> wgpu::BindGroup {
+    let entry = |(binding, &(buffer, bytes)): (u32, &(_, u64))| {
+        let part = wgpu::BufferBinding { buffer, offset: 0, size: wgpu::BufferSize::new(bytes) };
+        wgpu::BindGroupEntry { binding, resource: wgpu::BindingResource::Buffer(part) }
+    };
+    let (label, entries) = (Some("operands"), (0..).zip(buffers).map(entry).collect::<Vec<_>>());
+    device.create_bind_group(&wgpu::BindGroupDescriptor { label, layout, entries: &entries })
+}
+
+/// Sleeps until all that was submitted is done. What went wrong since the last wait is its `Err`.
+fn wait(device: &wgpu::Device, errors: &flume::Receiver<wgpu::Error>) -> Result<()> {
+    let timeout = Some(std::time::Duration::from_secs(120));
+    let polled = device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
+    if let Err(wgpu::PollError::Timeout) = polled {
+        // No `Err` here: dropping the queue on the way out would wait for the same work, for ever.
+        eprintln!("the GPU was not done within two minutes: give a smaller size");
+        std::process::exit(1);
+    }
+    match errors.try_recv() {
+        Ok(error) => Err(error.to_string().replace('\n', " ").into()),
+        Err(_) => Ok(()),
+    }
+}
+
+/// Asks for the content of `buffer` before it waits: the work and the map cost one wait together.
+fn read<T: bytemuck::Pod>(
+    device: &wgpu::Device,
+    errors: &flume::Receiver<wgpu::Error>,
+    buffer: &wgpu::Buffer,
+) -> Result<Vec<T>> {
+    let (sender, receiver) = flume::bounded(1);
+    buffer.map_async(wgpu::MapMode::Read, .., move |verdict| _ = sender.send(verdict));
+    wait(device, errors)?;
+    receiver.try_recv()??;
+    let content = bytemuck::cast_slice(&buffer.get_mapped_range(..)?).to_vec();
+    buffer.unmap();
+    Ok(content)
+}
+
+fn micros(since: std::time::Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e6
+}
+
+/// n values in (0, 1], none of them zero, the same in every run.
+fn random(n: usize) -> Vec<f32> {
+    let mut state = 1u64;
+    let next = || {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        ((state >> 40) + 1) as f32 / (1 << 24) as f32
+    };
+    std::iter::repeat_with(next).take(n).collect()
+}
+
+/// The definition of correct.
+fn exact_sum(data: &[f32]) -> f64 {
+    data.iter().map(|&x| f64::from(x)).sum()
+}
+
+/// The sum as one would write it: eight accumulators, so that no addition waits for the last one.
+fn cpu_one(data: &[f32]) -> f32 {
+    let chunks = data.chunks_exact(8);
+    let rest: f32 = chunks.remainder().iter().sum();
+    let add = |sums: [f32; 8], chunk: &[f32]| std::array::from_fn(|lane| sums[lane] + chunk[lane]);
+    chunks.fold([0.0; 8], add).iter().sum::<f32>() + rest
+}
+
+/// The same on every core. Starting the threads is a tax too, and part of the time.
+fn cpu_all(data: &[f32]) -> f32 {
+    let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
+    let share = data.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let start = |share| scope.spawn(move || cpu_one(share));
+        let threads: Vec<_> = data.chunks(share).map(start).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a sum does not panic")).sum()
+    })
+}
+
+/// Medians over 15 calls, or fewer after half a second but never under 3. Two calls and 50 ms go
+/// before, uncounted, to warm up caches and clocks.
+fn repeat<const N: usize>(mut call: impl FnMut() -> Result<[f64; N]>) -> Result<[f64; N]> {
+    let (begin, mut calls) = (Instant::now(), Vec::new());
+    while calls.len() < 2 || micros(begin) < 5e4 {
+        calls.push(call()?);
+    }
+    calls.clear();
+    let begin = Instant::now();
+    while calls.len() < 3 || (calls.len() < 15 && micros(begin) < 5e5) {
+        calls.push(call()?);
+    }
+    Ok(std::array::from_fn(|part| {
+        calls.sort_by(|a, b| a[part].total_cmp(&b[part]));
+        calls[calls.len() / 2][part]
+    }))
+}
+
+/// A call that reports its own µs.
+fn timed<T>(call: impl Fn() -> Result<T>) -> impl Fn() -> Result<[f64; 1]> {
+    move || {
+        let start = Instant::now();
+        black_box(call()?);
+        Ok([micros(start)])
+    }
+}
+
+/// The GPU's own clock: two stamps around a pass, the buffer they resolve into, one the host can map.
+struct Stamps {
+    set: wgpu::QuerySet,
+    stamps: wgpu::Buffer,
+    ticks: wgpu::Buffer,
+    period: f64,
+}
+
+impl Stamps {
+    /// `None` where the device has no timestamps.
+    fn new(device: &wgpu::Device, queue: &wgpu::Queue) -> Option<Self> {
+        device.features().contains(wgpu::Features::TIMESTAMP_QUERY).then(|| {
+            let (label, ty) = (Some("stamps"), wgpu::QueryType::Timestamp);
+            let set = device.create_query_set(&wgpu::QuerySetDescriptor { label, ty, count: 2 });
+            let resolve = wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC;
+            let stamps = buffer(device, "stamps", 16, resolve);
+            let ticks = buffer(device, "ticks", 16, READBACK);
+            Self { set, stamps, ticks, period: f64::from(queue.get_timestamp_period()) }
+        })
+    }
+
+    fn writes(&self) -> wgpu::ComputePassTimestampWrites<'_> {
+        wgpu::ComputePassTimestampWrites {
+            query_set: &self.set,
+            beginning_of_pass_write_index: Some(0),
+            end_of_pass_write_index: Some(1),
+        }
+    }
+
+    fn resolve(&self, encoder: &mut wgpu::CommandEncoder) {
+        encoder.resolve_query_set(&self.set, 0..2, &self.stamps, 0);
+        encoder.copy_buffer_to_buffer(&self.stamps, 0, &self.ticks, 0, 16);
+    }
+
+    /// µs between the two; 0 where the driver's stamps are zeros or run backwards.
+    fn micros(&self, device: &wgpu::Device, errors: &flume::Receiver<wgpu::Error>) -> Result<f64> {
+        let ticks: Vec<u64> = read(device, errors, &self.ticks)?;
+        Ok(ticks[1].saturating_sub(ticks[0]) as f64 * self.period / 1e3)
+    }
+}

@@ -306,7 +306,9 @@ fn argument(head: &str, accepted: std::ops::RangeInclusive<u64>) -> Option<u64> 
     }
     .or_else(|| {
         let (words, least, most) = (words.join(" "), accepted.start(), accepted.end());
-        eprintln!("cannot take \"{words}\": one whole number, {least} to {most}, or --help");
+        let range = format!("one whole number from {least} to {most}");
+        let range = if accepted.is_empty() { "no argument" } else { &range };
+        eprintln!("cannot take \"{words}\": it takes {range}; --help says more");
         std::process::exit(2)
     })
 }

@@ -18,8 +18,15 @@ const WIDTH: u32 = 256;
 /// What one dispatch may have in one dimension, on every adapter.
 const MOST_GROUPS: u64 = 65535;
 /// Entry points, and how many elements one invocation takes; 0 for a share of all.
-pub const KERNELS: [(&str, u64); 5] =
-    [("one_each", 1), ("four_in_a_row", 4), ("four_strided", 4), ("many", 0), (ATOMICS, 0)];
+pub const KERNELS: [(&str, u64); 6] = [
+    (COPY, 0),
+    ("one_each", 1),
+    ("four_in_a_row", 4),
+    ("four_strided", 4),
+    ("many", 0),
+    (ATOMICS, 0),
+];
+const COPY: &str = "copy";
 const ATOMICS: &str = "atomics";
 
 pub fn main() {
@@ -31,20 +38,19 @@ pub fn main() {
     }
 }
 
-/// Workgroups for n elements; sharing, 16 elements or more to an invocation, but no more than 8448
-/// groups: 64 for each of the 132 cores of a large card.
+/// Workgroups for n elements; sharing, 16 elements or more to an invocation, but no more than 2112
+/// groups: 16 for each of the 132 cores of a large card.
 pub fn groups(each: u64, n: u64) -> u64 {
-    let (each, most) = if each > 0 { (each, u64::MAX) } else { (16, 8448) };
+    let (each, most) = if each > 0 { (each, u64::MAX) } else { (16, 2112) };
     n.div_ceil(each * u64::from(WIDTH)).clamp(1, most)
 }
 
 /// How far off a kernel may be: 2^-24 of the total for each f32 addition in the longest chain, which
-/// is an invocation's own, then two trees and `finish`, or else every atomic.
+/// is an invocation's own, then two trees of 8 and `finish`'s, or else all of the atomics.
 pub fn bound(kernel: usize, n: u64, absolute: f64) -> f64 {
     let (groups, width) = (groups(KERNELS[kernel].1, n), u64::from(WIDTH));
-    let others =
-        if KERNELS[kernel].0 == ATOMICS { groups * width } else { 8 + groups.div_ceil(width) + 8 };
-    (n.div_ceil(groups * width) + others) as f64 * f64::from(f32::EPSILON) / 2.0 * absolute
+    let others = if KERNELS[kernel].0 == ATOMICS { groups * width } else { 16 + groups / width };
+    (n / (groups * width) + 2 + others) as f64 * f64::from(f32::EPSILON) / 2.0 * absolute
 }
 
 /// What is made once per process.
@@ -130,11 +136,12 @@ pub struct Resident {
 pub fn upload(gpu: &Gpu, data: &[f32]) -> Result<Resident> {
     let Gpu { device, queue, .. } = gpu;
     let n = data.len() as u64;
-    fits(device, n * 4)?;
+    let size = (n * 4).next_multiple_of(16);
+    fits(device, size)?;
     // Rung 8, buffers: the input ends with a whole vec4, so that it can be bound as such.
     let usage = RESULT | wgpu::BufferUsages::COPY_DST;
-    let input = buffer(device, "input", (n * 4).next_multiple_of(16).max(16), usage);
-    let partials = buffer(device, "partials", 4 * MOST_GROUPS, RESULT);
+    let input = buffer(device, "input", size, usage);
+    let partials = buffer(device, "partials or copy", size.max(4 * MOST_GROUPS), RESULT);
     let total = buffer(device, "total", 4, usage);
     let readback = buffer(device, "readback", 4, READBACK);
     queue.write_buffer(&input, 0, bytemuck::cast_slice(data));
@@ -149,9 +156,9 @@ pub fn sum(gpu: &Gpu, kernel: usize, resident: &Resident) -> Result<(f32, f64)> 
     let (name, each) = KERNELS[kernel];
     let groups = groups(each, *n);
     // Rung 9, bind group: no more of a buffer than has content, which is how a kernel knows n.
-    let input = [(input, input.size()), (input, (n * 4).max(4))];
-    let results = [(partials, groups * 4), (total, 4)];
-    let bind_group = bind(device, bind_group_layout, &[input, results].concat());
+    let written = if name == COPY { input.size() } else { groups * 4 };
+    let operands = [(input, input.size()), (input, n * 4), (partials, written), (total, 4)];
+    let bind_group = bind(device, bind_group_layout, &operands);
 
     // Rung 10, commands: `finish` sees all partials, since a dispatch begins when the last has ended.
     let label = Some(name);
@@ -163,7 +170,7 @@ pub fn sum(gpu: &Gpu, kernel: usize, resident: &Resident) -> Result<(f32, f64)> 
     pass.set_bind_group(0, &bind_group, &[]);
     pass.set_pipeline(&kernels[kernel]);
     pass.dispatch_workgroups(groups as u32, 1, 1);
-    if name != ATOMICS {
+    if name != ATOMICS && name != COPY {
         pass.set_pipeline(finish);
         pass.dispatch_workgroups(1, 1, 1);
     }
@@ -187,33 +194,22 @@ pub fn sum(gpu: &Gpu, kernel: usize, resident: &Resident) -> Result<(f32, f64)> 
 fn lesson(n: Option<u64>) -> Result<()> {
     let gpu = setup()?;
     header(&gpu.adapter, gpu.flags);
-    let Gpu { device, queue, errors, kernels, .. } = &gpu;
+    let Gpu { device, kernels, .. } = &gpu;
     // A probe chooses the size: on a card, the last that four elements each can take.
     let small = upload(&gpu, &random(1 << 16))?;
-    sum(&gpu, 0, &small)?;
-    let n = n.unwrap_or(match sum(&gpu, 0, &small)?.1 {
+    sum(&gpu, 1, &small)?;
+    let n = n.unwrap_or(match sum(&gpu, 1, &small)?.1 {
         ..1e3 => (device.limits().max_storage_buffer_binding_size / 4).min(MOST_GROUPS * 1024),
         ..1e4 => 1 << 22,
         _ => 1 << 18,
     });
     say(format_args!("runs    n = {n}; medians of 15, or of 3 and more in half a second"));
-    // The data, its staging copy, the buffer, and one more for the copy on the device.
     memory(4 * 4 * n)?;
     let data = random(n as usize);
     let resident = upload(&gpu, &data)?;
-    let (input, bytes, exact) = (&resident.input, n as f64 * 4.0, exact_sum(&data));
-    let other = buffer(device, "other", input.size(), wgpu::BufferUsages::COPY_DST);
-    let [copies] = repeat(timed(|| {
-        let mut encoder = device.create_command_encoder(&Default::default());
-        (0..16).for_each(|_| encoder.copy_buffer_to_buffer(input, 0, &other, 0, input.size()));
-        queue.submit([encoder.finish()]);
-        wait(device, errors)
-    }))?;
-    let copy = 2.0 * bytes / (copies / 16.0) / 1e3;
-    say("\n| kernel        | groups |      µs |   GB/s | share |   error |   bound | sums |");
-    say("|---------------|-------:|--------:|-------:|------:|--------:|--------:|-----:|");
-    let device_copy = format!("| a device copy | {:>6} | {:>7.1}", "", copies / 16.0);
-    say(format_args!("{device_copy} | {copy:>6.1} |  100% | {:>7} | {:>7} | {:>4} |", "", "", ""));
+    let (bytes, exact) = (n as f64 * 4.0, exact_sum(&data));
+    say("\n| kernel        | groups |      µs |   GB/s | share |   error |   bound |  sums |");
+    say("|---------------|-------:|--------:|-------:|------:|--------:|--------:|------:|");
     let (mut rates, mut different) = ([f64::NAN; KERNELS.len()], 0);
     for (kernel, (name, each)) in KERNELS.into_iter().enumerate() {
         let groups = groups(each, n);
@@ -222,30 +218,34 @@ fn lesson(n: Option<u64>) -> Result<()> {
             say(format_args!("| {name:<13} | needs {need:<55} |"));
             continue;
         }
-        let mut sums = BTreeSet::new();
+        let (mut sums, mut runs) = (BTreeSet::new(), 0);
         let [us] = repeat(|| {
             let (sum, us) = sum(&gpu, kernel, &resident)?;
             sums.insert(sum.to_bits());
+            runs += 1;
             Ok([us])
         })?;
+        // A copy writes every byte too.
+        rates[kernel] = if name == COPY { 2.0 } else { 1.0 } * bytes / us / 1e3;
+        let (rate, share) = (rates[kernel], rates[kernel] / rates[0] * 100.0);
+        let row = format!("| {name:<13} | {groups:>6} | {us:>7.1} | {rate:>6.1} | {share:>4.0}%");
+        if name == COPY {
+            say(format_args!("{row} | {:>7} | {:>7} | {:>5} |", "", "", ""));
+            continue;
+        }
         let off = |&sum: &u32| (f64::from(f32::from_bits(sum)) - exact).abs();
-        let error = sums.iter().map(off).fold(0.0, f64::max);
-        let (rate, bound) = (bytes / us / 1e3, bound(kernel, n, exact));
+        let (error, bound) = (sums.iter().map(off).fold(0.0, f64::max), bound(kernel, n, exact));
         if error > bound {
             return Err(format!("{name} is off by {error}, and rounding explains {bound}").into());
         }
-        (rates[kernel], different) = (rate, sums.len());
-        let row = format!("| {name:<13} | {groups:>6} | {us:>7.1} | {rate:>6.1}");
-        let row = format!("{row} | {:>4.0}% | {error:>7.1e} | {bound:>7.1e}", rate / copy * 100.0);
-        say(format_args!("{row} | {different:>4} |"));
+        different = sums.len();
+        say(format_args!("{row} | {error:>7.1e} | {bound:>7.1e} | {different:>2}/{runs:>2} |"));
     }
     let [one] = repeat(timed(|| Ok(cpu_one(black_box(&data)))))?;
     let [all] = repeat(timed(|| Ok(cpu_all(black_box(&data)))))?;
-    let [_, row, strided, many, atomics] = rates;
+    let [copy, _, row, strided, many, atomics] = rates;
     let (cpu, share) = (bytes / one.min(all) / 1e3, many / copy * 100.0);
-    say(format_args!(
-        "\nThe CPU reads {cpu:.1} GB/s, `many` {many:.1}: {share:.0}% of a copy's rate."
-    ));
+    say(format_args!("\nThe CPU reads {cpu:.1} GB/s, `many` {many:.1}: {share:.0}% of a copy."));
     let mut notes = format!("04.1 measured {many:.1} GB/s");
     if row > 0.0 {
         say(format_args!("Four in a row read at {:.2}× the speed of four strided.", row / strided));
@@ -306,7 +306,9 @@ fn argument(head: &str, accepted: std::ops::RangeInclusive<u64>) -> Option<u64> 
     }
     .or_else(|| {
         let (words, least, most) = (words.join(" "), accepted.start(), accepted.end());
-        eprintln!("cannot take \"{words}\": one whole number, {least} to {most}, or --help");
+        let range = format!("one whole number from {least} to {most}");
+        let range = if accepted.is_empty() { "no argument" } else { &range };
+        eprintln!("cannot take \"{words}\": it takes {range}; --help says more");
         std::process::exit(2)
     })
 }

@@ -1,14 +1,16 @@
 // Four ways to bring n elements to one partial per workgroup; then `finish` brings the partials to
-// one total. All end in the same tree: core WGSL has no float atomics that could replace it.
+// one total. All end in the same tree: core WGSL has no float atomics that could replace it. And a
+// `copy`, to measure the memory with.
 //
 // In:  quads and scalars, one buffer bound twice: n / 4 vec4 to load four at once, n f32 for the rest.
-// Out: partials, one f32 per workgroup; total, one f32.
+// Out: partials, one f32 per workgroup; total, one f32. Or copied, n / 4 vec4.
 
 const WIDTH: u32 = 256u;
 
 @group(0) @binding(0) var<storage, read> quads: array<vec4<f32>>;
 @group(0) @binding(1) var<storage, read> scalars: array<f32>;
 @group(0) @binding(2) var<storage, read_write> partials: array<f32>;
+@group(0) @binding(2) var<storage, read_write> copied: array<vec4<f32>>;
 @group(0) @binding(3) var<storage, read_write> total: f32;
 
 var<workgroup> scratch: array<f32, WIDTH>;
@@ -67,34 +69,39 @@ fn four_strided(@builtin(local_invocation_index) lane: u32, @builtin(workgroup_i
     }
 }
 
+// Where a workgroup's chunk of the quads begins and ends: whole rounds, the last ones short or empty.
+const ROUND: u32 = 4u * WIDTH;
+fn chunk(group: u32, groups: u32) -> vec2<u32> {
+    let quads_in_all = arrayLength(&scalars) / 4u;
+    let length = (quads_in_all + groups * ROUND - 1u) / (groups * ROUND) * ROUND;
+    return min(vec2(group, group + 1u) * length, vec2(quads_in_all));
+}
+
 @compute @workgroup_size(WIDTH)
 fn many(
     @builtin(local_invocation_index) lane: u32,
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
 ) {
-    let n = arrayLength(&scalars);
-    // A chunk of whole rounds for each workgroup, the last ones shorter or empty.
-    let round = 4u * WIDTH;
-    let chunk = (n / 4u + groups.x * round - 1u) / (groups.x * round) * round;
-    let end = min((group.x + 1u) * chunk, n / 4u);
-    var i = group.x * chunk + lane;
+    let chunk = chunk(group.x, groups.x);
+    var i = chunk.x + lane;
     // Four accumulators, so that four loads are under way before the first addition needs its own.
     var a = vec4<f32>();
     var b = vec4<f32>();
     var c = vec4<f32>();
     var d = vec4<f32>();
     // Access: lane k reads 16 bytes at k, neighbours side by side, four times 4 KiB in a round.
-    for (; i + 3u * WIDTH < end; i += round) {
+    for (; i + 3u * WIDTH < chunk.y; i += ROUND) {
         a += quads[i];
         b += quads[i + WIDTH];
         c += quads[i + 2u * WIDTH];
         d += quads[i + 3u * WIDTH];
     }
-    // Tail: less than a round of vec4, then less than a vec4 of scalars.
-    for (; i < end; i += WIDTH) {
+    // Tail: less than a round of vec4; then, for the first workgroup, less than a vec4 of scalars.
+    for (; i < chunk.y; i += WIDTH) {
         a += quads[i];
     }
+    let n = arrayLength(&scalars);
     let last = n / 4u * 4u + lane;
     if group.x == 0u && last < n {
         b.x += scalars[last];
@@ -116,5 +123,29 @@ fn finish(@builtin(local_invocation_index) lane: u32) {
     let sum = tree(lane, own);
     if lane == 0u {
         total = sum;
+    }
+}
+
+@compute @workgroup_size(WIDTH)
+fn copy(
+    @builtin(local_invocation_index) lane: u32,
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+) {
+    // Access and tail: as in `many`, with every vec4 written where it was read; scalars stay behind.
+    let chunk = chunk(group.x, groups.x);
+    var i = chunk.x + lane;
+    for (; i + 3u * WIDTH < chunk.y; i += ROUND) {
+        let a = quads[i];
+        let b = quads[i + WIDTH];
+        let c = quads[i + 2u * WIDTH];
+        let d = quads[i + 3u * WIDTH];
+        copied[i] = a;
+        copied[i + WIDTH] = b;
+        copied[i + 2u * WIDTH] = c;
+        copied[i + 3u * WIDTH] = d;
+    }
+    for (; i < chunk.y; i += WIDTH) {
+        copied[i] = quads[i];
     }
 }

@@ -14,6 +14,15 @@ const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 2] = [
     (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", &[2, 4]),
     (wgpu::Features::SHADER_FLOAT32_ATOMIC, "float atomics", "a sum without a tree", &[4]),
 ];
+/// Limits that lessons ask for, or run into.
+type Limit = fn(&wgpu::Limits) -> u64;
+const LIMITS: [(&str, Limit); 5] = [
+    ("bytes in one binding", |limits| limits.max_storage_buffer_binding_size),
+    ("bytes in one buffer", |limits| limits.max_buffer_size),
+    ("workgroups in one dimension", |limits| limits.max_compute_workgroups_per_dimension.into()),
+    ("invocations in one workgroup", |limits| limits.max_compute_invocations_per_workgroup.into()),
+    ("bytes of workgroup memory", |limits| limits.max_compute_workgroup_storage_size.into()),
+];
 const LESSONS: [(u32, &str); 4] =
     [(1, "object_ladder"), (2, "fixed_tax"), (3, "hoisted_setup"), (4, "tree_reduction")];
 
@@ -29,24 +38,20 @@ pub fn main() {
 /// What a lesson will be like on an adapter with these features and limits.
 pub fn outlook(lesson: u32, features: wgpu::Features, limits: &wgpu::Limits) -> String {
     let mut short = Vec::new();
-    wgpu::Limits::downlevel_defaults().check_limits_with_fail_fn(
-        limits,
-        false,
-        |limit, needs, has| {
-            short.push(format!("{limit} is {has} of {needs}"));
-        },
-    );
+    let note = |limit, needs, has| short.push(format!("{limit} is {has} of {needs}"));
+    wgpu::Limits::downlevel_defaults().check_limits_with_fail_fn(limits, false, note);
     if !short.is_empty() {
         return format!("cannot run: {}", short.join(", "));
     }
-    let missing = OPTIONAL.iter().filter(|(feature, _, _, lessons)| {
-        !features.contains(*feature) && lessons.contains(&lesson)
-    });
-    let missing: Vec<&str> = missing.map(|(_, name, ..)| *name).collect();
-    if missing.is_empty() {
-        "runs whole".into()
-    } else {
-        format!("runs without {}", missing.join(" and "))
+    let mut missing = Vec::new();
+    for (feature, name, _, lessons) in OPTIONAL {
+        if lessons.contains(&lesson) && !features.contains(feature) {
+            missing.push(name);
+        }
+    }
+    match missing.as_slice() {
+        [] => "runs whole".into(),
+        missing => format!("runs without {}", missing.join(" and ")),
     }
 }
 
@@ -90,31 +95,9 @@ fn lesson() -> Result<()> {
     }
     say("\n| limit                        |  asked for | can be had  |");
     say("|------------------------------|-----------:|------------:|");
-    let defaults = wgpu::Limits::downlevel_defaults();
-    for (name, default, here) in [
-        (
-            "bytes in one binding",
-            defaults.max_storage_buffer_binding_size,
-            limits.max_storage_buffer_binding_size,
-        ),
-        ("bytes in one buffer", defaults.max_buffer_size, limits.max_buffer_size),
-        (
-            "workgroups in one dimension",
-            defaults.max_compute_workgroups_per_dimension.into(),
-            limits.max_compute_workgroups_per_dimension.into(),
-        ),
-        (
-            "invocations in one workgroup",
-            defaults.max_compute_invocations_per_workgroup.into(),
-            limits.max_compute_invocations_per_workgroup.into(),
-        ),
-        (
-            "bytes of workgroup memory",
-            defaults.max_compute_workgroup_storage_size.into(),
-            limits.max_compute_workgroup_storage_size.into(),
-        ),
-    ] {
-        say(format_args!("| {name:<28} | {default:>10} | {here:>11} |"));
+    for (name, limit) in LIMITS {
+        let (asked, here) = (limit(&wgpu::Limits::downlevel_defaults()), limit(&limits));
+        say(format_args!("| {name:<28} | {asked:>10} | {here:>11} |"));
     }
     say("\n| lesson            | here                                             |");
     say("|-------------------|--------------------------------------------------|");

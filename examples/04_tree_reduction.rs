@@ -208,14 +208,14 @@ fn lesson(n: Option<u64>) -> Result<()> {
     let data = random(n as usize);
     let resident = upload(&gpu, &data)?;
     let (bytes, exact) = (n as f64 * 4.0, exact_sum(&data));
-    say("\n| kernel        | groups |      µs |   GB/s | share |   error |   bound |  sums |");
-    say("|---------------|-------:|--------:|-------:|------:|--------:|--------:|------:|");
+    say("\n| kernel        | groups |      µs |    GB/s | share |  error |  bound |  sums |");
+    say("|---------------|-------:|--------:|--------:|------:|-------:|-------:|------:|");
     let (mut rates, mut different) = ([f64::NAN; KERNELS.len()], 0);
     for (kernel, (name, each)) in KERNELS.into_iter().enumerate() {
         let groups = groups(each, n);
         if kernel == kernels.len() || groups > MOST_GROUPS {
             let need = if name == ATOMICS { "float atomics" } else { &format!("{groups} groups") };
-            say(format_args!("| {name:<13} | needs {need:<55} |"));
+            say(format_args!("| {name:<13} | needs {need:<54} |"));
             continue;
         }
         let (mut sums, mut runs) = (BTreeSet::new(), 0);
@@ -228,9 +228,9 @@ fn lesson(n: Option<u64>) -> Result<()> {
         // A copy writes every byte too.
         rates[kernel] = if name == COPY { 2.0 } else { 1.0 } * bytes / us / 1e3;
         let (rate, share) = (rates[kernel], rates[kernel] / rates[0] * 100.0);
-        let row = format!("| {name:<13} | {groups:>6} | {us:>7.1} | {rate:>6.1} | {share:>4.0}%");
+        let row = format!("| {name:<13} | {groups:>6} | {us:>7.1} | {rate:>7.2} | {share:>4.0}%");
         if name == COPY {
-            say(format_args!("{row} | {:>7} | {:>7} | {:>5} |", "", "", ""));
+            say(format_args!("{row} | {:>6} | {:>6} | {:>5} |", "", "", ""));
             continue;
         }
         let off = |&sum: &u32| (f64::from(f32::from_bits(sum)) - exact).abs();
@@ -239,14 +239,14 @@ fn lesson(n: Option<u64>) -> Result<()> {
             return Err(format!("{name} is off by {error}, and rounding explains {bound}").into());
         }
         different = sums.len();
-        say(format_args!("{row} | {error:>7.1e} | {bound:>7.1e} | {different:>2}/{runs:>2} |"));
+        say(format_args!("{row} | {error:>6.1e} | {bound:>6.1e} | {different:>2}/{runs:>2} |"));
     }
     let [one] = repeat(timed(|| Ok(cpu_one(black_box(&data)))))?;
     let [all] = repeat(timed(|| Ok(cpu_all(black_box(&data)))))?;
     let [copy, _, row, strided, many, atomics] = rates;
     let (cpu, share) = (bytes / one.min(all) / 1e3, many / copy * 100.0);
-    say(format_args!("\nThe CPU reads {cpu:.1} GB/s, `many` {many:.1}: {share:.0}% of a copy."));
-    let mut notes = format!("04.1 measured {many:.1} GB/s");
+    say(format_args!("\nThe CPU reads {cpu:.2} GB/s, `many` {many:.2}: {share:.0}% of a copy."));
+    let mut notes = format!("04.1 measured {many:.2} GB/s");
     if row > 0.0 {
         say(format_args!("Four in a row read at {:.2}× the speed of four strided.", row / strided));
         notes += &format!("   04.2 measured {:.2}×", row / strided);

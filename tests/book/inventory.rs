@@ -61,7 +61,9 @@ pub fn faults(book: &Book) -> Vec<Fault> {
     for example in &examples {
         faults.extend(belongings(book, example));
         faults.extend(ids(book, example));
+        faults.extend(version(book, example));
     }
+    faults.extend(outlook(&examples));
     faults.extend(orphans(book, &examples));
     faults.extend(unlisted(book));
     faults.extend(manifest(book));
@@ -153,17 +155,50 @@ fn ids(book: &Book, example: &Example) -> Vec<Fault> {
         return Vec::new();
     }
     let slots = slots(book, example.stem);
-    let printed: BTreeSet<String> =
-        strings(example.text).into_iter().filter(|text| is_id(text)).collect();
+    let printed = printed(example);
     let idle = slots.difference(&printed).map(|id| {
         let what = format!("the slot {id} is none that {} fills", example.path);
-        fault(&chapter, what, format!("print \"{id}\" there, or drop the slot"))
+        fault(&chapter, what, format!("print `{id} measured …` there, or drop the slot"))
     });
     let homeless = printed.difference(&slots).map(|id| {
-        let what = format!("\"{id}\" is no slot of {chapter}");
+        let what = format!("`{id} measured` fills no slot of {chapter}");
         fault(example.path, what, format!("add a line `- {id} …` there, or do not print it"))
     });
     idle.chain(homeless).collect()
+}
+
+/// The ids that an example prints: `02.1` in `For notes.md:  02.1 measured 11.1 µs`.
+fn printed(example: &Example) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    for text in strings(example.text) {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let measured = words.windows(2).filter(|pair| is_id(pair[0]) && pair[1] == "measured");
+        ids.extend(measured.map(|pair| pair[0].to_string()));
+    }
+    ids
+}
+
+/// The version that an example prints in its header is the one in Cargo.lock.
+fn version(book: &Book, example: &Example) -> Option<Fault> {
+    let (_, rest) = example.text.split_once("const WGPU: &str = \"")?;
+    let (printed, locked) = (rest.split('"').next()?, book.locked_version("wgpu")?);
+    (printed != locked).then(|| {
+        let what = format!("says that it runs wgpu {printed}; Cargo.lock has {locked}");
+        fault(example.path, what, "run `just bless`: it copies the version from there")
+    })
+}
+
+/// The doctor has a line for every lesson after it.
+fn outlook(examples: &[Example]) -> Vec<Fault> {
+    let Some((doctor, lessons)) = examples.split_first() else { return Vec::new() };
+    let row = |lesson: &Example| {
+        let name = lesson.stem.get(3..).unwrap_or_default();
+        format!("({}, \"{name}\")", lesson.number)
+    };
+    let missing = lessons.iter().map(row).filter(|row| !doctor.text.contains(row));
+    let what =
+        |row| fault(doctor.path, "has no line for a lesson", format!("add {row} to LESSONS"));
+    missing.map(what).collect()
 }
 
 /// Files and rows whose example is gone, or never was.
@@ -279,7 +314,8 @@ mod tests {
     use crate::assert_caught;
 
     const TAX: &str = r#"
-        fn main() { (include_wgsl!("../shaders/01_tax.wgsl"), "01.1", "01.2", "2^24", "1.5") }
+        const WGPU: &str = "30.0.2";
+        fn main() { (include_wgsl!("../shaders/01_tax.wgsl"), "01.1 measured {a}   01.2 measured 7") }
     "#;
     const CHAPTER: &str = "
 - 01.1 a: predict __ µs
@@ -308,7 +344,8 @@ mod tests {
             (".gitignore", &IGNORED.join("\n")),
             ("Cargo.toml", MANIFEST),
             ("README.md", rows),
-            ("examples/00_doctor.rs", "fn main() {}"),
+            ("Cargo.lock", "[[package]]\nname = \"wgpu\"\nversion = \"30.0.2\"\n"),
+            ("examples/00_doctor.rs", "const LESSONS: [(u32, &str); 1] = [(1, \"tax\")];"),
             ("examples/01_tax.rs", TAX),
             ("examples/my_try.rs", "not even Rust"),
             ("guide/00_doctor.md", "# Doctor"),
@@ -369,7 +406,15 @@ mod tests {
         assert_caught(&faults[..1], "has no slots", "add a line `- 01.1 …: predict __ µs");
         let borrowed = "f(\"../shaders/01_tax.wgsl\")";
         let what = "includes shaders/01_tax.wgsl, which is another example's";
-        caught("examples/00_doctor.rs", "{}", &format!("{{ {borrowed} }}"), what, "stands alone");
+        caught(
+            "examples/00_doctor.rs",
+            "const",
+            &format!("{borrowed} const"),
+            what,
+            "stands alone",
+        );
+        let repair = "add (1, \"tax\") to LESSONS";
+        caught("examples/00_doctor.rs", "(1, \"tax\")", "", "has no line for a lesson", repair);
     }
 
     #[test]
@@ -406,8 +451,14 @@ mod tests {
 
     #[test]
     fn ids_that_differ_are_caught() {
-        caught("examples/01_tax.rs", "\"01.2\"", "1", "the slot 01.2 is none", "print \"01.2\"");
-        caught("guide/01_tax.md", "- 01.2", "- b", "\"01.2\" is no slot", "add a line `- 01.2");
+        let other = "01.2 measures";
+        caught("examples/01_tax.rs", "01.2 measured", other, "the slot 01.2 is none", "`01.2 meas");
+        caught("guide/01_tax.md", "- 01.2", "- b", "`01.2 measured` fills no", "a line `- 01.2");
+    }
+
+    #[test]
+    fn a_stale_version_is_caught() {
+        caught("examples/01_tax.rs", "30.0.2", "30.0.1", "Cargo.lock has 30.0.2", "`just bless`");
     }
 
     #[test]

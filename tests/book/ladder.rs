@@ -475,6 +475,7 @@ fn wait(patience: u32) -> u32 {
     fn right_copies_pass() {
         assert_eq!(edited("", "buffers: three.", "buffers."), []);
         assert_eq!(edited("", "buffers(\n        &shader,", "buffers(&shader /* ours */,"), []);
+        assert_eq!(edited("", "&shader,", "shader,"), []);
         assert_eq!(edited("8 its own: it\n//! is reused; the rest is 01's.", "7,", "2,"), []);
         let second = copy("02_tax", "1 and 8 its own: fewer.").replace("new()", "one()");
         let third = copy("03_setup", "1 and 8 as 02.").replace("new()", "one()");
@@ -544,6 +545,23 @@ fn wait(patience: u32) -> u32 {
             "nothing here uses `fn wait`",
             "take it out",
         );
+    }
+
+    #[test]
+    fn what_a_lesson_taught_is_the_home_of_what_the_feet_use() {
+        let taught = "/// Rests.\npub fn rest() -> u32 {\n    7\n}\n\n// ======== ";
+        let first = FIRST.replace(RULE, taught).replace("wait(buffers)", "wait(rest())");
+        let used = "\nfn rest() -> u32 {\n    7\n}\n\n/// Waits.";
+        let second = copy("02_tax", "8 its own: it rests.").replace("/// Waits.", used);
+        let second = second.replace("wait(buffers)", "wait(rest())").replace("7,", "5,");
+        let faults = |second: &str| {
+            let mut book = Book::of(&[("examples/02_tax.rs", second)]);
+            book.files.insert("examples/01_ladder.rs".into(), first.clone());
+            faults(&book)
+        };
+        assert_eq!(faults(&second), []);
+        let drifted = faults(&second.replace("    7\n", "    8\n"));
+        assert_caught(&drifted, "`fn rest` differs from examples/01_ladder.rs", "its first home");
     }
 
     #[test]

@@ -115,7 +115,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const WGPU: &str = "30.0.2";
 const NO_ADAPTER: &str = if cfg!(target_os = "linux") {
-    "Install the card's Vulkan driver, or for now `apt-get install mesa-vulkan-drivers`"
+    "Unset WGPU_BACKEND; install the card's Vulkan driver, or mesa-vulkan-drivers, a software one"
 } else if cfg!(target_os = "macos") {
     "Metal serves every Mac since macOS 10.14: unset WGPU_BACKEND and WGPU_ADAPTER_NAME"
 } else {

@@ -23,7 +23,7 @@ pub fn main() {
 
 /// The sum on the CPU: the definition of correct. In f64: an f32 total of ones sticks at 2^24.
 pub fn exact_sum(data: &[f32]) -> f64 {
-    data.iter().map(|&x| f64::from(x)).sum()
+    data.iter().fold(0.0, |sum, &x| sum + f64::from(x))
 }
 
 /// The sum as one would write it: eight accumulators, so that no addition waits for the last one.
@@ -263,7 +263,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const WGPU: &str = "30.0.2";
 const NO_ADAPTER: &str = if cfg!(target_os = "linux") {
-    "Install the card's Vulkan driver, or for now `apt-get install mesa-vulkan-drivers`"
+    "Unset WGPU_BACKEND; install the card's Vulkan driver, or mesa-vulkan-drivers, a software one"
 } else if cfg!(target_os = "macos") {
     "Metal serves every Mac since macOS 10.14: unset WGPU_BACKEND and WGPU_ADAPTER_NAME"
 } else {

@@ -186,16 +186,16 @@ fn timed<T>(call: impl Fn() -> Result<T>) -> impl Fn() -> Result<[f64; 1]> {
 
 fn lesson(last: u64) -> Result<()> {
     memory((3 * 4) << last)?;
-    let data = random(1 << last);
-    let gpu = setup()?;
+    let (data, gpu) = (random(1 << last), setup()?);
     let Gpu { device, queue, errors, .. } = &gpu;
     fits(device, 4 << last)?;
+    let first = timed(|| call(&gpu, &data[..1], None))()?[0] + gpu.compile;
+    let stamped = call(&gpu, &data[..1], Some(true))?.1[3] > 0.0;
     header(&gpu.adapter, gpu.flags);
-    let clock = if gpu.stamps.is_some() { "timestamps" } else { "the wall's clock" };
+    let clock = if stamped { "timestamps" } else { "the wall's clock" };
     say(format_args!("runs    medians of 15, or of 3 and more in half a second; GPU by {clock}"));
 
     // Stage 1: calls that carry nothing, each with more in it than the one before.
-    let first = timed(|| call(&gpu, &data[..1], None))()?[0] + gpu.compile;
     let [asleep] = repeat(timed(|| {
         queue.submit([]);
         wait(device, errors)
@@ -264,7 +264,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const WGPU: &str = "30.0.2";
 const NO_ADAPTER: &str = if cfg!(target_os = "linux") {
-    "Install the card's Vulkan driver, or for now `apt-get install mesa-vulkan-drivers`"
+    "Unset WGPU_BACKEND; install the card's Vulkan driver, or mesa-vulkan-drivers, a software one"
 } else if cfg!(target_os = "macos") {
     "Metal serves every Mac since macOS 10.14: unset WGPU_BACKEND and WGPU_ADAPTER_NAME"
 } else {
@@ -438,6 +438,7 @@ fn wait(device: &wgpu::Device, errors: &flume::Receiver<wgpu::Error>) -> Result<
         std::process::exit(1);
     }
     match errors.try_recv() {
+        Ok(wgpu::Error::OutOfMemory { .. }) => Err("out of memory: give a smaller size".into()),
         Ok(error) => Err(error.to_string().replace('\n', " ").into()),
         Err(_) => Ok(()),
     }
@@ -474,7 +475,7 @@ fn random(n: usize) -> Vec<f32> {
 
 /// The definition of correct.
 fn exact_sum(data: &[f32]) -> f64 {
-    data.iter().map(|&x| f64::from(x)).sum()
+    data.iter().fold(0.0, |sum, &x| sum + f64::from(x))
 }
 
 const WIDTH: u32 = 256;

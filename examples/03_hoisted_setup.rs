@@ -262,7 +262,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const WGPU: &str = "30.0.2";
 const NO_ADAPTER: &str = if cfg!(target_os = "linux") {
-    "Install the card's Vulkan driver, or for now `apt-get install mesa-vulkan-drivers`"
+    "Unset WGPU_BACKEND; install the card's Vulkan driver, or mesa-vulkan-drivers, a software one"
 } else if cfg!(target_os = "macos") {
     "Metal serves every Mac since macOS 10.14: unset WGPU_BACKEND and WGPU_ADAPTER_NAME"
 } else {
@@ -436,6 +436,7 @@ fn wait(device: &wgpu::Device, errors: &flume::Receiver<wgpu::Error>) -> Result<
         std::process::exit(1);
     }
     match errors.try_recv() {
+        Ok(wgpu::Error::OutOfMemory { .. }) => Err("out of memory: give a smaller size".into()),
         Ok(error) => Err(error.to_string().replace('\n', " ").into()),
         Err(_) => Ok(()),
     }
@@ -472,7 +473,7 @@ fn random(n: usize) -> Vec<f32> {
 
 /// The definition of correct.
 fn exact_sum(data: &[f32]) -> f64 {
-    data.iter().map(|&x| f64::from(x)).sum()
+    data.iter().fold(0.0, |sum, &x| sum + f64::from(x))
 }
 
 const WIDTH: u32 = 256;

@@ -31,15 +31,14 @@ const ATOMICS: &str = "atomics";
 
 pub fn main() {
     env_logger::init();
-    let n = argument(HEAD, 1..=1 << 32);
+    let n = argument(HEAD, 0..=1 << 32);
     if let Err(error) = lesson(n) {
         eprintln!("{error}");
         std::process::exit(1);
     }
 }
 
-/// Workgroups for n elements; sharing, 16 elements or more to an invocation, but no more than 2112
-/// groups: 16 for each of the 132 cores of a large card.
+/// Workgroups for n elements; where they share, at most 16 for each of the 132 cores of a large card.
 pub fn groups(each: u64, n: u64) -> u64 {
     let (each, most) = if each > 0 { (each, u64::MAX) } else { (16, 2112) };
     n.div_ceil(each * u64::from(WIDTH)).clamp(1, most)
@@ -124,7 +123,6 @@ pub fn setup() -> Result<Gpu> {
     Ok(Gpu { adapter, flags, device, queue, errors, bind_group_layout, kernels, finish, stamps })
 }
 
-/// Resident data and room for the results of any kernel.
 pub struct Resident {
     n: u64,
     input: wgpu::Buffer,
@@ -136,7 +134,7 @@ pub struct Resident {
 pub fn upload(gpu: &Gpu, data: &[f32]) -> Result<Resident> {
     let Gpu { device, queue, .. } = gpu;
     let n = data.len() as u64;
-    let size = (n * 4).next_multiple_of(16);
+    let size = (n * 4).next_multiple_of(16).max(16);
     fits(device, size)?;
     // Rung 8, buffers: the input ends with a whole vec4, so that it can be bound as such.
     let usage = RESULT | wgpu::BufferUsages::COPY_DST;
@@ -155,7 +153,7 @@ pub fn sum(gpu: &Gpu, kernel: usize, resident: &Resident) -> Result<(f32, f64)> 
     let Resident { n, input, partials, total, readback } = resident;
     let (name, each) = KERNELS[kernel];
     let groups = groups(each, *n);
-    // Rung 9, bind group: no more of a buffer than has content, which is how a kernel knows n.
+    // Rung 9, bind group: as much of a buffer as has content, so that kernels know n; if none, zeros.
     let written = if name == COPY { input.size() } else { groups * 4 };
     let operands = [(input, input.size()), (input, n * 4), (partials, written), (total, 4)];
     let bind_group = bind(device, bind_group_layout, &operands);
@@ -194,7 +192,7 @@ pub fn sum(gpu: &Gpu, kernel: usize, resident: &Resident) -> Result<(f32, f64)> 
 fn lesson(n: Option<u64>) -> Result<()> {
     let gpu = setup()?;
     header(&gpu.adapter, gpu.flags);
-    let Gpu { device, kernels, .. } = &gpu;
+    let Gpu { device, errors, kernels, stamps, .. } = &gpu;
     // A probe chooses the size: on a card, the last that four elements each can take.
     let small = upload(&gpu, &random(1 << 16))?;
     sum(&gpu, 1, &small)?;
@@ -204,6 +202,9 @@ fn lesson(n: Option<u64>) -> Result<()> {
         _ => 1 << 18,
     });
     say(format_args!("runs    n = {n}; medians of 15, or of 3 and more in half a second"));
+    if stamps.as_ref().map_or(Ok(0.0), |stamps| stamps.micros(device, errors))? == 0.0 {
+        say("clock   the wall's, with the waits: there are no timestamps here");
+    }
     memory(4 * 4 * n)?;
     let data = random(n as usize);
     let resident = upload(&gpu, &data)?;
@@ -226,7 +227,7 @@ fn lesson(n: Option<u64>) -> Result<()> {
         })?;
         // A copy writes every byte too.
         rates[kernel] = if name == COPY { 2.0 } else { 1.0 } * bytes / us / 1e3;
-        let (rate, share) = (rates[kernel], rates[kernel] / rates[0] * 100.0);
+        let (rate, share) = (rates[kernel], rates[kernel] / rates[0].max(1e-9) * 100.0);
         let row = format!("| {name:<13} | {groups:>6} | {us:>8.1} | {rate:>7.2} | {share:>4.0}%");
         if name == COPY {
             say(format_args!("{row} | {:>6} | {:>6} | {:>4} |", "", "", ""));
@@ -243,7 +244,7 @@ fn lesson(n: Option<u64>) -> Result<()> {
     let [one] = repeat(timed(|| Ok(cpu_one(black_box(&data)))))?;
     let [all] = repeat(timed(|| Ok(cpu_all(black_box(&data)))))?;
     let [copy, _, row, strided, many, atomics] = rates;
-    let (cpu, share) = (bytes / one.min(all) / 1e3, many / copy * 100.0);
+    let (cpu, share) = (bytes / one.min(all) / 1e3, many / copy.max(1e-9) * 100.0);
     say(format_args!("\nThe CPU reads {cpu:.2} GB/s, `many` {many:.2}: {share:.0}% of a copy."));
     let mut notes = format!("04.1 measured {many:.2} GB/s");
     if row > 0.0 {
@@ -263,7 +264,7 @@ type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 const WGPU: &str = "30.0.2";
 const NO_ADAPTER: &str = if cfg!(target_os = "linux") {
-    "Install the card's Vulkan driver, or for now `apt-get install mesa-vulkan-drivers`"
+    "Unset WGPU_BACKEND; install the card's Vulkan driver, or mesa-vulkan-drivers, a software one"
 } else if cfg!(target_os = "macos") {
     "Metal serves every Mac since macOS 10.14: unset WGPU_BACKEND and WGPU_ADAPTER_NAME"
 } else {
@@ -437,6 +438,7 @@ fn wait(device: &wgpu::Device, errors: &flume::Receiver<wgpu::Error>) -> Result<
         std::process::exit(1);
     }
     match errors.try_recv() {
+        Ok(wgpu::Error::OutOfMemory { .. }) => Err("out of memory: give a smaller size".into()),
         Ok(error) => Err(error.to_string().replace('\n', " ").into()),
         Err(_) => Ok(()),
     }
@@ -473,7 +475,7 @@ fn random(n: usize) -> Vec<f32> {
 
 /// The definition of correct.
 fn exact_sum(data: &[f32]) -> f64 {
-    data.iter().map(|&x| f64::from(x)).sum()
+    data.iter().fold(0.0, |sum, &x| sum + f64::from(x))
 }
 
 /// The sum as one would write it: eight accumulators, so that no addition waits for the last one.

@@ -113,12 +113,22 @@ fn many(
     }
 }
 
-// One workgroup, dispatched after the others: between two dispatches there is a barrier for all.
+fn partial(i: u32) -> f32 {
+    if i < arrayLength(&partials) {
+        return partials[i];
+    }
+    return 0.0;
+}
+
+// One workgroup, dispatched after the others: between two dispatches there is a barrier for all. It
+// is alone on the GPU, so nothing hides the wait for a load: eight at a time are under way.
 @compute @workgroup_size(WIDTH)
 fn finish(@builtin(local_invocation_index) lane: u32) {
     var own = 0.0;
-    for (var i = lane; i < arrayLength(&partials); i += WIDTH) {
-        own += partials[i];
+    for (var i = lane; i < arrayLength(&partials); i += 8u * WIDTH) {
+        own += (partial(i) + partial(i + WIDTH)) + (partial(i + 2u * WIDTH) + partial(i + 3u * WIDTH));
+        let j = i + 4u * WIDTH;
+        own += (partial(j) + partial(j + WIDTH)) + (partial(j + 2u * WIDTH) + partial(j + 3u * WIDTH));
     }
     let sum = tree(lane, own);
     if lane == 0u {

@@ -437,10 +437,11 @@ fn wait(device: &wgpu::Device, errors: &flume::Receiver<wgpu::Error>) -> Result<
         eprintln!("the GPU was not done within two minutes: give a smaller size");
         std::process::exit(1);
     }
-    match errors.try_recv() {
-        Ok(wgpu::Error::OutOfMemory { .. }) => Err("out of memory: give a smaller size".into()),
-        Ok(error) => Err(error.to_string().replace('\n', " ").into()),
-        Err(_) => Ok(()),
+    // The first error is the cause. The others go with it, or the next wait would find them.
+    match errors.drain().next() {
+        Some(wgpu::Error::OutOfMemory { .. }) => Err("out of memory: give a smaller size".into()),
+        Some(error) => Err(error.to_string().replace('\n', " ").into()),
+        None => Ok(()),
     }
 }
 

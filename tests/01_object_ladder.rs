@@ -1,0 +1,108 @@
+//! 01: the GPU's sum is the CPU's, for every n, and the rungs are the twelve, in their order.
+//!
+//! Not proven: what a rung should cost; that another adapter adds as well; that the kernel has a
+//! guard, since past the end an adapter may read 0 (llvmpipe does, SwiftShader does not).
+
+#[path = "../examples/01_object_ladder.rs"]
+mod example;
+mod process;
+
+use example::{climb, cpu_all, cpu_one, exact_sum};
+
+// Named here, so that the compiler finds a use for all of the example.
+const _: fn() = example::main;
+
+const EXAMPLE: process::Example = process::Example {
+    name: "01_object_ladder",
+    quick: &["1000"],
+    outside: &[],
+    too_large: &["33554433"],
+    ids: |_| &["01.1", "01.2"],
+};
+
+/// Few elements; then around one workgroup (256), around what keeps one busy (4096) and so on up to
+/// where there are no more workgroups to be had (2^20).
+const SIZES: [usize; 22] = [
+    0, 1, 2, 3, 4, 5, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 65535, 65536, 65537,
+    262147, 1048575, 1048576, 1048577,
+];
+
+/// Whole numbers from 1 to 17: f32 adds them without rounding while a sum is below 2^24, and there
+/// is none among them that could get lost or be counted twice unseen.
+fn whole(n: usize) -> Vec<f32> {
+    (0..n).map(|i| (1 + i % 17) as f32).collect()
+}
+
+/// In [-1, 1), of both signs, with all the bits that f32 has: the top ones of a hash of the index.
+fn signed(n: usize) -> Vec<f32> {
+    let hash = |i: usize| (i as u32).wrapping_add(1).wrapping_mul(2654435761);
+    (0..n).map(|i| (hash(i) >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+/// Each f32 addition is off by at most 2^-24 of what it gives, and a chain of them leads to each
+/// partial sum: in all, at most 2^-24 of the absolute values' sum for each link of the chain.
+fn bound(chain: usize, data: &[f32]) -> f64 {
+    let absolute: f64 = data.iter().map(|x| f64::from(x.abs())).sum();
+    chain as f64 / f64::from(1 << 24) * absolute
+}
+
+#[test]
+fn whole_numbers_add_up_exactly_at_every_edge() {
+    let _turn = process::turn();
+    for n in SIZES {
+        let data = whole(n);
+        let sum: usize = (0..n).map(|i| 1 + i % 17).sum();
+        assert_eq!(climb(&data).unwrap().sum, sum as f64, "GPU, n = {n}");
+        assert_eq!(exact_sum(&data), sum as f64, "CPU in f64, n = {n}");
+        assert_eq!(cpu_one(&data), sum as f32, "CPU, n = {n}");
+        assert_eq!(cpu_all(&data), sum as f32, "CPU on all cores, n = {n}");
+    }
+}
+
+#[test]
+fn both_signs_add_up_within_the_bound() {
+    let _turn = process::turn();
+    for n in [3, 1000, 65537, 1048577] {
+        let data = signed(n);
+        let exact = exact_sum(&data);
+        // An invocation has at most 16 elements, or its share where there are 65536 invocations.
+        let (off, most) =
+            ((climb(&data).unwrap().sum - exact).abs(), bound(n.div_ceil(65536).max(16), &data));
+        assert!(off <= most, "n = {n}: the GPU is off by {off}, and rounding explains {most}");
+        // One of eight accumulators, then all eight, the rest, and the other threads.
+        let chain = n / 8 + 8 + 8 + std::thread::available_parallelism().unwrap().get();
+        for cpu in [cpu_one(&data), cpu_all(&data)] {
+            let (off, most) = ((f64::from(cpu) - exact).abs(), bound(chain, &data));
+            assert!(off <= most, "n = {n}: the CPU is off by {off}, and rounding explains {most}");
+        }
+    }
+}
+
+/// Where one f32 total of ones sticks.
+#[test]
+fn ones_are_all_counted_past_2_to_the_24() {
+    let _turn = process::turn();
+    let n = (1 << 24) + 1;
+    assert_eq!(climb(&vec![1.0; n]).unwrap().sum, n as f64);
+}
+
+#[test]
+fn data_past_the_largest_binding_is_an_error() {
+    let _turn = process::turn();
+    let error = climb(&vec![0.0; (1 << 25) + 1]).err().expect("it cannot be bound").to_string();
+    assert!(error.contains("134217732 bytes"), "{error}");
+}
+
+#[test]
+fn the_rungs_are_twelve_in_their_order() {
+    let _turn = process::turn();
+    let climb = climb(&[1.0]).unwrap();
+    let names: Vec<_> = climb.rungs.iter().map(|(name, _)| *name).collect();
+    let process = "instance, adapter, device and queue, shader module, bind group layout, \
+                   pipeline layout, pipeline";
+    let call = "buffers, bind group, commands, submit and wait, map and read";
+    assert_eq!(names.join(", "), format!("{process}, {call}"));
+    for (name, micros) in climb.rungs {
+        assert!(micros.is_finite() && micros >= 0.0, "{name} took {micros} µs");
+    }
+}

@@ -1,0 +1,182 @@
+//! 04: every kernel brings n elements to the CPU's sum, whatever is left over at the ends, and the
+//! tree to the same bits each time.
+//!
+//! Not proven: that the barriers are where they must be, since the lanes may happen to run in step
+//! where one is missing; that the tails have guards, since past the end an adapter may read 0
+//! (llvmpipe does, SwiftShader does not); that `copy` copies, for nothing reads what it wrote.
+
+use std::io::Write;
+use std::sync::LazyLock;
+
+#[path = "../examples/04_tree_reduction.rs"]
+mod example;
+mod process;
+
+use example::{KERNELS, bound, groups, setup, sum, upload};
+
+// Named here, so that the compiler finds a use for all of the example.
+const _: fn() = example::main;
+
+const EXAMPLE: process::Example = process::Example {
+    name: "04_tree_reduction",
+    quick: &["1000"],
+    outside: &[],
+    too_large: &["2^32"],
+    ids: |printed| {
+        let atomics = !printed.contains("needs float atomics");
+        if atomics { &["04.1", "04.2", "04.3"] } else { &["04.1", "04.2"] }
+    },
+};
+
+/// Few elements; then around one workgroup of one element each (256), of four (1024), a round of
+/// `many` (4096); then more partials than `finish` has lanes (65537), and more than it adds up in
+/// one round (524289).
+const SIZES: [usize; 23] = [
+    0, 1, 2, 3, 4, 5, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8193, 65535, 65536,
+    65537, 262147, 524289, 1048577,
+];
+
+/// The numbers of the kernels that sum, without the atomics where the example says it has none.
+static SUMS: LazyLock<Vec<usize>> = LazyLock::new(|| {
+    let printed = process::run(EXAMPLE.quick).stdout;
+    let here = |&kernel: &usize| !printed.contains(&format!("| {:<13} | needs", KERNELS[kernel].0));
+    let (sums, skipped): (Vec<_>, Vec<_>) = (1..KERNELS.len()).partition(here);
+    if !skipped.is_empty() {
+        // Not `eprintln!`, which a test keeps to itself until it has failed.
+        let names = skipped.iter().map(|&kernel| KERNELS[kernel].0).collect::<Vec<_>>().join(", ");
+        let line = format!("04: {} of {} kernels skipped: {names}", skipped.len(), KERNELS.len());
+        _ = writeln!(std::io::stderr(), "{line}");
+    }
+    sums
+});
+
+/// Whole numbers from 1 to 17: f32 adds them without rounding while a sum is below 2^24, and there
+/// is none among them that could get lost or be counted twice unseen.
+fn whole(n: usize) -> Vec<f32> {
+    (0..n).map(|i| (1 + i % 17) as f32).collect()
+}
+
+/// In [-1, 1), of both signs, with all the bits that f32 has: the top ones of a hash of the index.
+fn signed(n: usize) -> Vec<f32> {
+    let hash = |i: usize| (i as u32).wrapping_add(1).wrapping_mul(2654435761);
+    (0..n).map(|i| (hash(i) >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
+}
+
+/// The number of the kernel of that name.
+fn kernel(name: &str) -> usize {
+    KERNELS.iter().position(|kernel| kernel.0 == name).unwrap()
+}
+
+#[test]
+fn whole_numbers_add_up_exactly_at_every_edge() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for n in SIZES {
+        let resident = upload(&gpu, &whole(n)).unwrap();
+        let exact: usize = (0..n).map(|i| 1 + i % 17).sum();
+        for &kernel in SUMS.iter() {
+            let (sum, _) = sum(&gpu, kernel, &resident).unwrap();
+            assert_eq!(sum, exact as f32, "{}, n = {n}", KERNELS[kernel].0);
+        }
+    }
+}
+
+/// Up to 2112 workgroups, one has a round of 4096 elements to itself; past that it takes two.
+#[test]
+fn many_takes_all_of_the_data_when_there_are_no_more_groups() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for n in [2112 * 4096 - 1, 2112 * 4096 + 1, 2112 * 4096 + 4_000_003] {
+        let resident = upload(&gpu, &vec![1.0; n]).unwrap();
+        assert_eq!(sum(&gpu, kernel("many"), &resident).unwrap().0, n as f32, "n = {n}");
+    }
+}
+
+/// The bound is the example's: 2^-24 of the absolute values for each addition in the longest chain.
+#[test]
+fn both_signs_add_up_within_the_bound() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for n in [3, 1000, 65537, 262147] {
+        let data = signed(n);
+        let resident = upload(&gpu, &data).unwrap();
+        let exact: f64 = data.iter().map(|&x| f64::from(x)).sum();
+        let absolute: f64 = data.iter().map(|x| f64::from(x.abs())).sum();
+        for &kernel in SUMS.iter() {
+            let (sum, _) = sum(&gpu, kernel, &resident).unwrap();
+            let (off, bound) = ((f64::from(sum) - exact).abs(), bound(kernel, n as u64, absolute));
+            let name = KERNELS[kernel].0;
+            assert!(off <= bound, "{name}, n = {n}: off by {off}, and rounding explains {bound}");
+        }
+    }
+}
+
+#[test]
+fn the_tree_gives_the_same_bits_each_time() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let data = signed(65537);
+    let [first, second] = [(); 2].map(|()| upload(&gpu, &data).unwrap());
+    for name in ["one_each", "four_in_a_row", "four_strided", "many"] {
+        let bits = |resident| sum(&gpu, kernel(name), resident).unwrap().0.to_bits();
+        let once = bits(&first);
+        assert_eq!(bits(&first), once, "{name}, again");
+        assert_eq!(bits(&second), once, "{name}, uploaded again");
+    }
+}
+
+/// It writes where the others' partials are, and none of them may take it for its own.
+#[test]
+fn a_copy_between_two_sums_changes_neither() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let resident = upload(&gpu, &whole(65537)).unwrap();
+    let exact: usize = (0..65537).map(|i| 1 + i % 17).sum();
+    for &kernel in SUMS.iter() {
+        let (nothing, _) = sum(&gpu, self::kernel("copy"), &resident).unwrap();
+        let (sum, _) = sum(&gpu, kernel, &resident).unwrap();
+        assert_eq!((nothing, sum), (0.0, exact as f32), "{}", KERNELS[kernel].0);
+    }
+}
+
+#[test]
+fn every_time_is_one() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let resident = upload(&gpu, &whole(4097)).unwrap();
+    for kernel in [kernel("copy")].iter().chain(SUMS.iter()) {
+        let (_, micros) = sum(&gpu, *kernel, &resident).unwrap();
+        assert!(micros.is_finite() && micros > 0.0, "{} took {micros} µs", KERNELS[*kernel].0);
+    }
+}
+
+#[test]
+fn more_groups_than_a_dispatch_may_have_are_an_error() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let resident = upload(&gpu, &vec![1.0; 65535 * 256 + 1]).unwrap();
+    let error = sum(&gpu, kernel("one_each"), &resident).expect_err("65536 groups").to_string();
+    assert!(error.contains("65536"), "{error}");
+    assert_eq!(sum(&gpu, kernel("many"), &resident).unwrap().0, 16776961.0, "the next call");
+}
+
+#[test]
+fn the_groups_are_as_few_as_will_do() {
+    for (each, n, wanted) in [
+        (1, 0, 1),
+        (1, 1, 1),
+        (1, 256, 1),
+        (1, 257, 2),
+        (1, 65535 * 256, 65535),
+        (1, 65535 * 256 + 1, 65536),
+        (4, 1024, 1),
+        (4, 1025, 2),
+        (0, 4096, 1),
+        (0, 4097, 2),
+        (0, 2112 * 4096, 2112),
+        (0, 2112 * 4096 + 1, 2112),
+        (0, 1 << 32, 2112),
+    ] {
+        assert_eq!(groups(each, n), wanted, "{each} each, n = {n}");
+    }
+}

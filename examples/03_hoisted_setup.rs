@@ -451,11 +451,12 @@ fn read<T: bytemuck::Pod>(
 ) -> Result<Vec<T>> {
     let (sender, receiver) = flume::bounded(1);
     buffer.map_async(wgpu::MapMode::Read, .., move |verdict| _ = sender.send(verdict));
-    wait(device, errors)?;
+    let waited = wait(device, errors);
     receiver.try_recv()??;
     let content = bytemuck::cast_slice(&buffer.get_mapped_range(..)?).to_vec();
+    // Also after an error of the work, or the next call would find the buffer mapped.
     buffer.unmap();
-    Ok(content)
+    waited.map(|()| content)
 }
 
 fn micros(since: std::time::Instant) -> f64 {

@@ -156,7 +156,7 @@ fn argument(head: &str, accepted: std::ops::RangeInclusive<u64>) -> Option<u64> 
         let (words, least, most) = (words.join(" "), accepted.start(), accepted.end());
         let range = format!("one whole number from {least} to {most}");
         let range = if accepted.is_empty() { "no argument" } else { &range };
-        eprintln!("cannot take \"{words}\": it takes {range}; --help says more");
+        eprintln!("cannot take {words:?}: it takes {range}; --help says more");
         std::process::exit(2)
     })
 }

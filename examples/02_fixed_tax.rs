@@ -186,9 +186,9 @@ fn timed<T>(call: impl Fn() -> Result<T>) -> impl Fn() -> Result<[f64; 1]> {
 
 fn lesson(last: u64) -> Result<()> {
     memory((3 * 4) << last)?;
-    let (data, gpu) = (random(1 << last), setup()?);
+    let gpu = setup()?;
     let Gpu { device, queue, errors, .. } = &gpu;
-    fits(device, 4 << last)?;
+    let data = fits(device, 4 << last).map(|()| random(1 << last))?;
     let first = timed(|| call(&gpu, &data[..1], None))()?[0] + gpu.compile;
     let stamped = call(&gpu, &data[..1], Some(true))?.1[3] > 0.0;
     header(&gpu.adapter, gpu.flags);
@@ -308,7 +308,7 @@ fn argument(head: &str, accepted: std::ops::RangeInclusive<u64>) -> Option<u64> 
         let (words, least, most) = (words.join(" "), accepted.start(), accepted.end());
         let range = format!("one whole number from {least} to {most}");
         let range = if accepted.is_empty() { "no argument" } else { &range };
-        eprintln!("cannot take \"{words}\": it takes {range}; --help says more");
+        eprintln!("cannot take {words:?}: it takes {range}; --help says more");
         std::process::exit(2)
     })
 }
@@ -454,7 +454,9 @@ fn read<T: bytemuck::Pod>(
     let (sender, receiver) = flume::bounded(1);
     buffer.map_async(wgpu::MapMode::Read, .., move |verdict| _ = sender.send(verdict));
     let waited = wait(device, errors);
-    receiver.try_recv()??;
+    if let Err(why) = receiver.try_recv()? {
+        return waited.and(Err(why.into()));
+    }
     let content = bytemuck::cast_slice(&buffer.get_mapped_range(..)?).to_vec();
     // Also after an error of the work, or the next call would find the buffer mapped.
     buffer.unmap();

@@ -35,7 +35,7 @@ pub struct Reducer {
     adapter: wgpu::Adapter,
     flags: wgpu::InstanceFlags,
     device: wgpu::Device,
-    queue: wgpu::Queue,
+    pub queue: wgpu::Queue,
     errors: flume::Receiver<wgpu::Error>,
     bind_group_layout: wgpu::BindGroupLayout,
     fold: wgpu::ComputePipeline,
@@ -306,7 +306,7 @@ fn argument(head: &str, accepted: std::ops::RangeInclusive<u64>) -> Option<u64> 
         let (words, least, most) = (words.join(" "), accepted.start(), accepted.end());
         let range = format!("one whole number from {least} to {most}");
         let range = if accepted.is_empty() { "no argument" } else { &range };
-        eprintln!("cannot take \"{words}\": it takes {range}; --help says more");
+        eprintln!("cannot take {words:?}: it takes {range}; --help says more");
         std::process::exit(2)
     })
 }
@@ -452,7 +452,9 @@ fn read<T: bytemuck::Pod>(
     let (sender, receiver) = flume::bounded(1);
     buffer.map_async(wgpu::MapMode::Read, .., move |verdict| _ = sender.send(verdict));
     let waited = wait(device, errors);
-    receiver.try_recv()??;
+    if let Err(why) = receiver.try_recv()? {
+        return waited.and(Err(why.into()));
+    }
     let content = bytemuck::cast_slice(&buffer.get_mapped_range(..)?).to_vec();
     // Also after an error of the work, or the next call would find the buffer mapped.
     buffer.unmap();

@@ -61,7 +61,7 @@ pub struct Gpu {
     errors: flume::Receiver<wgpu::Error>,
     bind_group_layout: wgpu::BindGroupLayout,
     /// In the order of `KERNELS`, without the atomics where there are none.
-    kernels: Vec<wgpu::ComputePipeline>,
+    pub kernels: Vec<wgpu::ComputePipeline>,
     finish: wgpu::ComputePipeline,
     stamps: Option<Stamps>,
 }
@@ -205,7 +205,7 @@ fn lesson(n: Option<u64>) -> Result<()> {
     if stamps.as_ref().map_or(Ok(0.0), |stamps| stamps.micros(device, errors))? == 0.0 {
         say("clock   the wall's, with the waits: there are no timestamps here");
     }
-    memory(4 * 4 * n)?;
+    fits(device, 4 * n).and_then(|()| memory(4 * 4 * n))?;
     let data = random(n as usize);
     let resident = upload(&gpu, &data)?;
     let (bytes, exact) = (n as f64 * 4.0, exact_sum(&data));
@@ -308,7 +308,7 @@ fn argument(head: &str, accepted: std::ops::RangeInclusive<u64>) -> Option<u64> 
         let (words, least, most) = (words.join(" "), accepted.start(), accepted.end());
         let range = format!("one whole number from {least} to {most}");
         let range = if accepted.is_empty() { "no argument" } else { &range };
-        eprintln!("cannot take \"{words}\": it takes {range}; --help says more");
+        eprintln!("cannot take {words:?}: it takes {range}; --help says more");
         std::process::exit(2)
     })
 }
@@ -454,7 +454,9 @@ fn read<T: bytemuck::Pod>(
     let (sender, receiver) = flume::bounded(1);
     buffer.map_async(wgpu::MapMode::Read, .., move |verdict| _ = sender.send(verdict));
     let waited = wait(device, errors);
-    receiver.try_recv()??;
+    if let Err(why) = receiver.try_recv()? {
+        return waited.and(Err(why.into()));
+    }
     let content = bytemuck::cast_slice(&buffer.get_mapped_range(..)?).to_vec();
     // Also after an error of the work, or the next call would find the buffer mapped.
     buffer.unmap();

@@ -3,10 +3,12 @@
 //! Not proven: what a rung should cost; that another adapter adds as well; that the kernel has a
 //! guard, since past the end an adapter may read 0 (llvmpipe does, SwiftShader does not).
 
+mod data;
 #[path = "../examples/01_object_ladder.rs"]
 mod example;
 mod process;
 
+use data::{SIZES, signed, whole};
 use example::{climb, cpu_all, cpu_one, exact_sum};
 
 // Named here, so that the compiler finds a use for all of the example.
@@ -19,25 +21,6 @@ const EXAMPLE: process::Example = process::Example {
     too_large: &["33554433"],
     ids: |_| &["01.1", "01.2"],
 };
-
-/// Few elements; then around one workgroup (256), around what keeps one busy (4096) and so on up to
-/// where there are no more workgroups to be had (2^20).
-const SIZES: [usize; 22] = [
-    0, 1, 2, 3, 4, 5, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 65535, 65536, 65537,
-    262147, 1048575, 1048576, 1048577,
-];
-
-/// Whole numbers from 1 to 17: f32 adds them without rounding while a sum is below 2^24, and there
-/// is none among them that could get lost or be counted twice unseen.
-fn whole(n: usize) -> Vec<f32> {
-    (0..n).map(|i| (1 + i % 17) as f32).collect()
-}
-
-/// In [-1, 1), of both signs, with all the bits that f32 has: the top ones of a hash of the index.
-fn signed(n: usize) -> Vec<f32> {
-    let hash = |i: usize| (i as u32).wrapping_add(1).wrapping_mul(2654435761);
-    (0..n).map(|i| (hash(i) >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
-}
 
 /// Each f32 addition is off by at most 2^-24 of what it gives, and a chain of them leads to each
 /// partial sum: in all, at most 2^-24 of the absolute values' sum for each link of the chain.

@@ -3,10 +3,12 @@
 //! Not proven: that each part is what it is called. Whether the upload is booked as the kernel's
 //! shows in microseconds only, and those no test asserts. Nor that the kernel has a guard: see 01.
 
+mod data;
 #[path = "../examples/02_fixed_tax.rs"]
 mod example;
 mod process;
 
+use data::{SIZES, signed, whole};
 use example::{call, setup};
 
 // Named here, so that the compiler finds a use for all of the example.
@@ -20,27 +22,8 @@ const EXAMPLE: process::Example = process::Example {
     ids: |_| &["02.1", "02.2"],
 };
 
-/// Few elements; then around one workgroup (256), around what keeps one busy (4096) and so on up to
-/// where there are no more workgroups to be had (2^20).
-const SIZES: [usize; 22] = [
-    0, 1, 2, 3, 4, 5, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 65535, 65536, 65537,
-    262147, 1048575, 1048576, 1048577,
-];
-
 /// Not taken apart; stamped; stamped, with the upload flushed before.
 const APART: [Option<bool>; 3] = [None, Some(false), Some(true)];
-
-/// Whole numbers from 1 to 17: f32 adds them without rounding while a sum is below 2^24, and there
-/// is none among them that could get lost or be counted twice unseen.
-fn whole(n: usize) -> Vec<f32> {
-    (0..n).map(|i| (1 + i % 17) as f32).collect()
-}
-
-/// In [-1, 1), of both signs, with all the bits that f32 has: the top ones of a hash of the index.
-fn signed(n: usize) -> Vec<f32> {
-    let hash = |i: usize| (i as u32).wrapping_add(1).wrapping_mul(2654435761);
-    (0..n).map(|i| (hash(i) >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
-}
 
 #[test]
 fn whole_numbers_add_up_exactly_at_every_edge() {

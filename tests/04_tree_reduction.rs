@@ -9,10 +9,12 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Once;
 
+mod data;
 #[path = "../examples/04_tree_reduction.rs"]
 mod example;
 mod process;
 
+use data::{SIZES, signed, whole};
 use example::{Gpu, KERNELS, bound, groups, setup, sum, upload};
 
 // Named here, so that the compiler finds a use for all of the example.
@@ -29,14 +31,6 @@ const EXAMPLE: process::Example = process::Example {
     },
 };
 
-/// Few elements; then around one workgroup of one element each (256), of four (1024), a round of
-/// `many` (4096); then more partials than `finish` has lanes (65537), and more than it adds up in
-/// one round (524289).
-const SIZES: [usize; 23] = [
-    0, 1, 2, 3, 4, 5, 255, 256, 257, 1023, 1024, 1025, 4095, 4096, 4097, 8191, 8193, 65535, 65536,
-    65537, 262147, 524289, 1048577,
-];
-
 /// The numbers of the kernels that sum, without the atomics, which come last, where there are none.
 fn sums(gpu: &Gpu) -> Range<usize> {
     static TOLD: Once = Once::new();
@@ -46,18 +40,6 @@ fn sums(gpu: &Gpu) -> Range<usize> {
         TOLD.call_once(|| _ = writeln!(std::io::stderr(), "{line}"));
     }
     1..gpu.kernels.len()
-}
-
-/// Whole numbers from 1 to 17: f32 adds them without rounding while a sum is below 2^24, and there
-/// is none among them that could get lost or be counted twice unseen.
-fn whole(n: usize) -> Vec<f32> {
-    (0..n).map(|i| (1 + i % 17) as f32).collect()
-}
-
-/// In [-1, 1), of both signs, with all the bits that f32 has: the top ones of a hash of the index.
-fn signed(n: usize) -> Vec<f32> {
-    let hash = |i: usize| (i as u32).wrapping_add(1).wrapping_mul(2654435761);
-    (0..n).map(|i| (hash(i) >> 8) as f32 / (1 << 23) as f32 - 1.0).collect()
 }
 
 /// The number of the kernel of that name.

@@ -12,7 +12,7 @@ const OPENING: &str = "\
 # My notes
 
 Before a run, write a number into each `predict __`; after it, one into each `measured __`. Answer a question before you
-unfold the book's answer. Keep every line on one line: `just score` reads them.
+unfold the book's answer. Keep a slot on its one line, with its number and unit.
 ";
 
 /// A line of the notes as a chapter has it.
@@ -82,11 +82,7 @@ pub fn template(book: &Book) -> Option<String> {
             text.push_str(&format!("{}\n", slot.text));
         }
         for question in questions {
-            text.push_str(&format!(
-                "\n{}\n\n- {} answer: __\n",
-                first_sentence(&question.text),
-                question.id
-            ));
+            text.push_str(&format!("\n{}\n\n- {} answer: __\n", question.text, question.id));
         }
     }
     (!chapters.is_empty()).then_some(text)
@@ -99,11 +95,6 @@ fn title(page: &Page) -> String {
     let mut letters = name.chars();
     let first = letters.next().map(|c| c.to_ascii_uppercase().to_string()).unwrap_or_default();
     format!("{number} {first}{}", letters.as_str())
-}
-
-fn first_sentence(text: &str) -> &str {
-    let ends = [". ", "? ", "! "].iter().filter_map(|end| text.find(end));
-    ends.min().map_or(text, |end| &text[..=end])
 }
 
 /// The slots of a page: list items that begin with an id of two digits, a point and a number.
@@ -342,7 +333,7 @@ mod tests {
             "{OPENING}\n## My machine\n\n- card.rungs all rungs: __ ms\n- card.submit empty submit and wait: __ µs\n\n\
              ## 02 Fixed tax\n\n- 02.1 empty submit and wait: predict __ µs  measured __ µs\n\
              - 02.2 the winner: predict __  measured __\n\n\
-             Why does `wait` cost 1.5 as much?\n\n- 02.A answer: __\n"
+             Why does `wait` cost 1.5 as much? Say.\n\n- 02.A answer: __\n"
         );
         assert_eq!(template(&book), Some(expected.clone()));
         book.files.insert(TEMPLATE.to_string(), expected);

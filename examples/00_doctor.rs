@@ -63,13 +63,13 @@ fn lesson() -> Result<()> {
 
     // Rung 2, adapter.
     let wanted = std::env::var("WGPU_ADAPTER_NAME").unwrap_or_default().to_lowercase();
-    let adapter = if wanted.is_empty() {
+    let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    let adapter = if wanted.is_empty() || all.is_empty() {
         let power_preference = wgpu::PowerPreference::HighPerformance;
         let options = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
         let adapter = pollster::block_on(instance.request_adapter(&options));
         adapter.map_err(|error| format!("{error}. {NO_ADAPTER}"))?
     } else {
-        let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
         let names: Vec<String> = all.iter().map(|adapter| adapter.get_info().name).collect();
         let found = names.iter().position(|name| name.to_lowercase().contains(&wanted));
         let found = found.and_then(|found| all.into_iter().nth(found));

@@ -14,7 +14,7 @@ const N: u64 = 1 << 20;
 
 pub fn main() {
     env_logger::init();
-    let n = argument(HEAD, 0..=1 << 32).unwrap_or(N);
+    let n = argument(HEAD, 0..=1 << 25).unwrap_or(N);
     if let Err(error) = lesson(n) {
         eprintln!("{error}");
         std::process::exit(1);
@@ -72,13 +72,13 @@ pub fn climb(data: &[f32]) -> Result<Climb> {
     // Rung 2, adapter: one GPU as one driver shows it, with features and limits to be read. The
     // first of the list will not do: on many a machine that is a CPU playing a GPU.
     let wanted = std::env::var("WGPU_ADAPTER_NAME").unwrap_or_default().to_lowercase();
-    let adapter = if wanted.is_empty() {
+    let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    let adapter = if wanted.is_empty() || all.is_empty() {
         let power_preference = wgpu::PowerPreference::HighPerformance;
         let options = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
         let adapter = pollster::block_on(instance.request_adapter(&options));
         adapter.map_err(|error| format!("{error}. {NO_ADAPTER}"))?
     } else {
-        let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
         let names: Vec<String> = all.iter().map(|adapter| adapter.get_info().name).collect();
         let found = names.iter().position(|name| name.to_lowercase().contains(&wanted));
         let found = found.and_then(|found| all.into_iter().nth(found));
@@ -338,7 +338,14 @@ fn header(adapter: &wgpu::Adapter, flags: wgpu::InstanceFlags) {
 /// Where the errors go that no call returns; wgpu's own handler would panic.
 fn errors(device: &wgpu::Device) -> flume::Receiver<wgpu::Error> {
     let (sender, receiver) = flume::unbounded();
-    device.on_uncaptured_error(std::sync::Arc::new(move |error| _ = sender.send(error)));
+    device.on_uncaptured_error(std::sync::Arc::new(move |error| {
+        if let wgpu::Error::OutOfMemory { .. } = error {
+            // There is no going on: `create_buffer_init` is about to fill a buffer that is not there.
+            eprintln!("out of memory: give a smaller size");
+            std::process::exit(1);
+        }
+        _ = sender.send(error);
+    }));
     receiver
 }
 

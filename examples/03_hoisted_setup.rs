@@ -23,7 +23,7 @@ const STEPS: usize = 1000;
 
 pub fn main() {
     env_logger::init();
-    let n = argument(HEAD, 0..=1 << 32);
+    let n = argument(HEAD, 0..=1 << 25);
     if let Err(error) = lesson(n) {
         eprintln!("{error}");
         std::process::exit(1);
@@ -328,16 +328,16 @@ fn memory(bytes: u64) -> Result<()> {
 /// The adapter that WGPU_ADAPTER_NAME names, else the one that promises most.
 fn adapter(instance: &wgpu::Instance) -> Result<wgpu::Adapter> {
     let wanted = std::env::var("WGPU_ADAPTER_NAME").unwrap_or_default().to_lowercase();
-    if wanted.is_empty() {
+    let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
+    if wanted.is_empty() || all.is_empty() {
         let power_preference = wgpu::PowerPreference::HighPerformance;
         let options = wgpu::RequestAdapterOptions { power_preference, ..Default::default() };
         let adapter = pollster::block_on(instance.request_adapter(&options));
         return Ok(adapter.map_err(|error| format!("{error}. {NO_ADAPTER}"))?);
     }
-    let all = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
     let names: Vec<String> = all.iter().map(|adapter| adapter.get_info().name).collect();
     let found = names.iter().position(|name| name.to_lowercase().contains(&wanted));
-    let unknown = || format!("WGPU_ADAPTER_NAME {wanted} is none of the adapters here: {names:?}");
+    let unknown = || format!("WGPU_ADAPTER_NAME is none of the adapters here: {names:?}");
     Ok(all.into_iter().nth(found.ok_or_else(unknown)?).ok_or_else(unknown)?)
 }
 
@@ -356,7 +356,14 @@ fn header(adapter: &wgpu::Adapter, flags: wgpu::InstanceFlags) {
 /// Where the errors go that no call returns; wgpu's own handler would panic.
 fn errors(device: &wgpu::Device) -> flume::Receiver<wgpu::Error> {
     let (sender, receiver) = flume::unbounded();
-    device.on_uncaptured_error(std::sync::Arc::new(move |error| _ = sender.send(error)));
+    device.on_uncaptured_error(std::sync::Arc::new(move |error| {
+        if let wgpu::Error::OutOfMemory { .. } = error {
+            // There is no going on: `create_buffer_init` is about to fill a buffer that is not there.
+            eprintln!("out of memory: give a smaller size");
+            std::process::exit(1);
+        }
+        _ = sender.send(error);
+    }));
     receiver
 }
 
@@ -437,7 +444,6 @@ fn wait(device: &wgpu::Device, errors: &flume::Receiver<wgpu::Error>) -> Result<
     }
     // The first error is the cause. The others go with it, or the next wait would find them.
     match errors.drain().next() {
-        Some(wgpu::Error::OutOfMemory { .. }) => Err("out of memory: give a smaller size".into()),
         Some(error) => Err(error.to_string().replace('\n', " ").into()),
         None => Ok(()),
     }

@@ -17,8 +17,8 @@ const _: fn() = example::main;
 const EXAMPLE: process::Example = process::Example {
     name: "01_object_ladder",
     quick: &["1000"],
-    outside: &[],
-    too_large: &["33554433"],
+    outside: &["33554433"],
+    too_large: &[],
     ids: |_| &["01.1", "01.2"],
 };
 

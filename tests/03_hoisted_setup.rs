@@ -16,8 +16,8 @@ const _: fn() = example::main;
 const EXAMPLE: process::Example = process::Example {
     name: "03_hoisted_setup",
     quick: &["0"],
-    outside: &[],
-    too_large: &["33554433", "2^32"],
+    outside: &["33554433", "2^32"],
+    too_large: &[],
     ids: |_| &["03.1", "03.2", "03.3"],
 };
 

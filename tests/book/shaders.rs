@@ -166,21 +166,27 @@ fn constants_agree(path: &str, source: &str, module: &naga::Module, user: &Examp
     let constants = module.constants.iter().filter_map(|(_, one)| one.name.as_ref());
     let typed: Vec<&String> = overrides.chain(constants).collect();
     for name in sizes.iter().filter(|name| !typed.contains(name)) {
-        let what = format!("the workgroup's size `{name}` has no type, so nothing can look it up");
-        faults.push(fault(path, what, format!("write `const {name}: u32 = …;`")));
+        let (what, repair) = if name.starts_with(|sign: char| sign.is_ascii_digit()) {
+            (format!("the workgroup's size {name} has no name"), "WIDTH".to_string())
+        } else {
+            let why = "has no type, so nothing can look it up";
+            (format!("the workgroup's size `{name}` {why}"), name.clone())
+        };
+        faults.push(fault(path, what, format!("write `const {repair}: u32 = …;`")));
     }
     faults
 }
 
-/// The constants named in `@workgroup_size(…)`. The text is asked, because naga has put in their values.
+/// The words in `@workgroup_size(…)`, names as they should be. The text is asked, because naga has put in their values.
 fn workgroup_sizes(source: &str) -> Vec<String> {
     let lines = source.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = lines.collect::<Vec<_>>().join("\n");
     let sizes = code.split("@workgroup_size(").skip(1).filter_map(|rest| rest.split(')').next());
     let words =
         sizes.flat_map(|list| list.split(|sign: char| !sign.is_alphanumeric() && sign != '_'));
+    // A workgroup of one invocation has nothing to agree on.
     let mut names: Vec<String> =
-        words.filter(|word| word.starts_with(char::is_alphabetic)).map(str::to_string).collect();
+        words.filter(|word| !word.is_empty() && *word != "1").map(str::to_string).collect();
     names.sort();
     names.dedup();
     names
@@ -291,7 +297,7 @@ mod tests {
     ";
     const SUBGROUP: &str = "
         @group(0) @binding(0) var<storage, read_write> sums: array<f32>;
-        @compute @workgroup_size(64)
+        @compute @workgroup_size(1)
         fn fold(@builtin(global_invocation_id) id: vec3<u32>) { sums[id.x] = subgroupAdd(1.0); }
     ";
 
@@ -358,6 +364,8 @@ mod tests {
         caught_in_rust("64", "8 * 8", "`WIDTH` is `8 * 8` here", "one plain number");
         caught_in_rust("WIDTH", "W", "and missing here", "add `const WIDTH: u32 = 64;`");
         caught_in_wgsl(": u32 = 64u", " = 64", "`WIDTH` has no type", "write `const WIDTH: u32 =");
+        let what = "the workgroup's size 32 has no name";
+        caught_in_wgsl("size(WIDTH)", "size(32)", what, "write `const WIDTH: u32 =");
     }
 
     #[test]

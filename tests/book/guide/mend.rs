@@ -99,10 +99,14 @@ mod tests {
             "```text\nlet x = 1;  02_x.rs:99\n```\n",
             "```text\nlet x = 1;  02_x.rs:4\n```\n",
         );
-        assert_mended(
-            "`184.5 µs` `runs/2026-11-30-llvmpipe.txt:3`",
-            "`184.5 µs` `runs/2026-11-30-llvmpipe.txt:4`",
-        );
+    }
+
+    #[test]
+    fn a_figure_is_not_moved_to_another_line_of_a_record() {
+        let page = "`184.5 µs` `runs/2026-11-30-llvmpipe.txt:3`";
+        let (left, faults) = blessed(page);
+        assert_eq!(left, page);
+        assert_caught(&faults, "`184.5 µs` is not on", "it stands on line 4");
     }
 
     #[test]

@@ -164,6 +164,18 @@ fn absent_wgpu_sources_are_one_fault() {
 }
 
 #[test]
+fn a_part_of_a_figure_is_no_witness() {
+    use super::stands_in;
+    let row = "| 2^14 | 154.0 | 60.01 | 67,108 |";
+    for whole in ["154.0", "154.0 | 60.01", "60.01", "67,108", "2^14"] {
+        assert!(stands_in(row, whole), "{whole}");
+    }
+    for part in ["54.0", "4.0", "154", "0.01", "60.0", "67", "108", "0"] {
+        assert!(!stands_in(row, part), "{part}");
+    }
+}
+
+#[test]
 fn the_book_holds() {
     let book = the_book();
     report(plain(findings(&book, &pages(&book), &Crates::of_cargo())));

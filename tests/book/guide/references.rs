@@ -122,7 +122,8 @@ fn stands_in(line: &str, witness: &str) -> bool {
         let begun =
             ends_in_digit(before) || before.strip_suffix(['.', ',']).is_some_and(ends_in_digit);
         let goes_on = digit(after) || after.strip_prefix(['.', ',']).is_some_and(digit);
-        !(digit(witness) && begun) && !(ends_in_digit(witness) && goes_on)
+        let cut = (digit(witness) && begun) || (ends_in_digit(witness) && goes_on);
+        !cut
     })
 }
 

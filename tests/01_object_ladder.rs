@@ -3,6 +3,8 @@
 //! Not proven: what a rung should cost; that another adapter adds as well; that the kernel has a
 //! guard, since past the end an adapter may read 0 (llvmpipe does, SwiftShader does not).
 
+use std::sync::{LazyLock, MutexGuard};
+
 mod data;
 #[path = "../examples/01_object_ladder.rs"]
 mod example;
@@ -10,6 +12,16 @@ mod process;
 
 use data::{SIZES, signed, whole};
 use example::{climb, cpu_all, cpu_one, exact_sum};
+
+/// The turn, with the driver loaded and kept: some drivers give up once they have been loaded anew
+/// for one climb after another.
+fn turn() -> MutexGuard<'static, ()> {
+    static DRIVER: LazyLock<wgpu::Instance> = LazyLock::new(|| {
+        wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env())
+    });
+    LazyLock::force(&DRIVER);
+    process::turn()
+}
 
 // Named here, so that the compiler finds a use for all of the example.
 const _: fn() = example::main;
@@ -31,7 +43,7 @@ fn bound(chain: usize, data: &[f32]) -> f64 {
 
 #[test]
 fn whole_numbers_add_up_exactly_at_every_edge() {
-    let _turn = process::turn();
+    let _turn = turn();
     for n in SIZES {
         let data = whole(n);
         let sum: usize = (0..n).map(|i| 1 + i % 17).sum();
@@ -44,7 +56,7 @@ fn whole_numbers_add_up_exactly_at_every_edge() {
 
 #[test]
 fn both_signs_add_up_within_the_bound() {
-    let _turn = process::turn();
+    let _turn = turn();
     for n in [3, 1000, 65537, 1048577] {
         let data = signed(n);
         let exact = exact_sum(&data);
@@ -64,21 +76,21 @@ fn both_signs_add_up_within_the_bound() {
 /// Where one f32 total of ones sticks.
 #[test]
 fn ones_are_all_counted_past_2_to_the_24() {
-    let _turn = process::turn();
+    let _turn = turn();
     let n = (1 << 24) + 1;
     assert_eq!(climb(&vec![1.0; n]).unwrap().sum, n as f64);
 }
 
 #[test]
 fn data_past_the_largest_binding_is_an_error() {
-    let _turn = process::turn();
+    let _turn = turn();
     let error = climb(&vec![0.0; (1 << 25) + 1]).err().expect("it cannot be bound").to_string();
     assert!(error.contains("134217732 bytes"), "{error}");
 }
 
 #[test]
 fn the_rungs_are_twelve_in_their_order() {
-    let _turn = process::turn();
+    let _turn = turn();
     let climb = climb(&[1.0]).unwrap();
     let names: Vec<_> = climb.rungs.iter().map(|(name, _)| *name).collect();
     let process = "instance, adapter, device and queue, shader module, bind group layout, \

@@ -10,9 +10,10 @@ use std::ops::RangeInclusive;
 const HEAD: &str = include_str!("00_doctor.rs");
 const NO_NUMBER: RangeInclusive<u64> = RangeInclusive::new(1, 0);
 /// Features that some lessons ask for and can do without: name, purpose, those lessons.
-const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 2] = [
-    (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", &[2, 4]),
+const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 3] = [
+    (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", &[2, 4, 7]),
     (wgpu::Features::SHADER_FLOAT32_ATOMIC, "float atomics", "a sum without a tree", &[4]),
+    (wgpu::Features::SUBGROUP, "subgroups", "sums without memory", &[7]),
 ];
 /// Limits that lessons ask for, or run into.
 type Limit = fn(&wgpu::Limits) -> u64;
@@ -23,8 +24,15 @@ const LIMITS: [(&str, Limit); 5] = [
     ("invocations in one workgroup", |limits| limits.max_compute_invocations_per_workgroup.into()),
     ("bytes of workgroup memory", |limits| limits.max_compute_workgroup_storage_size.into()),
 ];
-const LESSONS: [(u32, &str); 4] =
-    [(1, "object_ladder"), (2, "fixed_tax"), (3, "hoisted_setup"), (4, "tree_reduction")];
+const LESSONS: [(u32, &str); 7] = [
+    (1, "object_ladder"),
+    (2, "fixed_tax"),
+    (3, "hoisted_setup"),
+    (4, "tree_reduction"),
+    (5, "bfs_levels"),
+    (6, "limit_walls"),
+    (7, "subgroup_add"),
+];
 
 pub fn main() {
     env_logger::init();

@@ -1,0 +1,236 @@
+//! 05: whatever the graph, and however many levels go into a submit, the depths are those of the
+//! CPU's queue.
+//!
+//! Not proven: that the GPU orders two dispatches always, and not by luck; that a dispatch after the
+//! last level is cheap.
+
+#[path = "../examples/05_bfs_levels.rs"]
+mod example;
+mod process;
+
+use example::{
+    Gpu, Graph, UNSEEN, cpu_levels, cpu_queue, depths, grid, rmat, search, setup, upload,
+};
+
+// Named here, so that the compiler finds a use for all of the example.
+const _: fn() = example::main;
+
+const EXAMPLE: process::Example = process::Example {
+    name: "05_bfs_levels",
+    quick: &["5"],
+    outside: &["21", "2^20"],
+    too_large: &[],
+    ids: |_| &["05.1", "05.2", "05.3"],
+};
+
+/// One after the other, few, even and odd, and more than most graphs here have levels.
+const BATCHES: [usize; 4] = [1, 2, 7, 32];
+
+/// Searches in every way, and returns how many levels there were.
+#[track_caller]
+fn agree(gpu: &Gpu, what: &str, graph: &Graph, source: u32) -> usize {
+    let exact = cpu_queue(graph, source);
+    assert!(cpu_levels(graph, source) == exact, "{what}, from {source}: all cores");
+    let deepest = exact.iter().filter(|&&depth| depth != UNSEEN).max();
+    let levels = *deepest.expect("the source has a depth") as usize + 1;
+    let resident = upload(gpu, graph, source).unwrap();
+    for batch in BATCHES {
+        let took = search(gpu, &resident, batch).unwrap();
+        let submits = levels.div_ceil(batch);
+        assert_eq!(took, [levels, submits * batch, submits], "{what}, from {source}, by {batch}");
+        let depths = depths(gpu, &resident).unwrap();
+        let wrong = (0..exact.len()).find(|&vertex| depths[vertex] != exact[vertex]);
+        assert_eq!(wrong, None, "{what}, from {source}, by {batch}: the first wrong vertex");
+    }
+    levels
+}
+
+/// The first vertex that has an edge.
+fn source(graph: &Graph) -> u32 {
+    let exact = |&vertex: &u32| cpu_queue(graph, vertex).contains(&1);
+    (0..graph.vertices() as u32).find(exact).unwrap_or(0)
+}
+
+/// The queue itself, on a graph small enough to be looked at.
+#[test]
+fn the_queue_finds_the_shortest_way() {
+    let graph = Graph::new(7, &[[0, 1], [1, 2], [2, 3], [3, 0], [3, 4], [5, 6]]);
+    assert_eq!(cpu_queue(&graph, 0), [0, 1, 2, 1, 2, UNSEEN, UNSEEN]);
+    assert_eq!(cpu_queue(&graph, 4), [2, 3, 2, 1, 0, UNSEEN, UNSEEN]);
+    assert_eq!(cpu_queue(&graph, 6), [UNSEEN, UNSEEN, UNSEEN, UNSEEN, UNSEEN, 1, 0]);
+}
+
+#[test]
+fn a_graph_without_edges_has_one_level() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for vertices in [1, 2, 255, 256, 257, 1000] {
+        let graph = Graph::new(vertices, &[]);
+        for source in [0, vertices as u32 - 1] {
+            assert_eq!(agree(&gpu, "no edges", &graph, source), 1);
+        }
+    }
+}
+
+#[test]
+fn loops_and_repeated_edges_change_nothing() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let plain: Vec<[u32; 2]> = (0..40).map(|vertex| [vertex, vertex + 1]).collect();
+    let mut edges = plain.repeat(3);
+    edges.extend((0..=40).map(|vertex| [vertex, vertex]));
+    edges.extend(plain.iter().map(|&[a, b]| [b, a]));
+    assert_eq!(agree(&gpu, "repeated", &Graph::new(41, &edges), 0), 41);
+    assert_eq!(agree(&gpu, "a loop alone", &Graph::new(1, &[[0, 0]]), 0), 1);
+    let apart = Graph::new(3, &[[1, 1], [1, 2]]);
+    assert_eq!(agree(&gpu, "a vertex apart", &apart, 0), 1);
+    assert_eq!(agree(&gpu, "a vertex apart", &apart, 2), 2);
+}
+
+#[test]
+fn components_apart_stay_unseen() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    // Triangles, and pairs, and a vertex alone now and then.
+    let edges: Vec<[u32; 2]> = (0..3000)
+        .filter(|vertex| vertex % 7 != 6)
+        .flat_map(|vertex| [[vertex, vertex / 7 * 7 + vertex % 3], [vertex, vertex / 7 * 7]])
+        .collect();
+    let graph = Graph::new(3000, &edges);
+    for source in [0, 5, 6, 2999] {
+        agree(&gpu, "components", &graph, source);
+    }
+}
+
+/// Around a batch of 32, around a workgroup of 256, and past a thousand.
+#[test]
+fn a_path_has_as_many_levels_as_vertices() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for vertices in [1, 2, 3, 31, 32, 33, 63, 64, 65, 255, 256, 257, 1500] {
+        assert_eq!(agree(&gpu, "path", &grid(1, vertices), 0), vertices);
+        assert_eq!(agree(&gpu, "path", &grid(vertices, 1), vertices as u32 - 1), vertices);
+        agree(&gpu, "path, from its middle", &grid(1, vertices), vertices as u32 / 2);
+    }
+}
+
+#[test]
+fn a_grid_has_as_many_levels_as_its_sides() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for (width, rows) in [(2, 2), (3, 5), (16, 16), (17, 31), (100, 7), (4, 1024), (500, 600)] {
+        assert_eq!(agree(&gpu, "grid", &grid(width, rows), 0), width + rows - 1);
+    }
+    agree(&gpu, "grid, from inside", &grid(33, 31), 500);
+}
+
+/// A hub of a million: one invocation could not go through its arcs on llvmpipe.
+#[test]
+fn a_star_has_two_levels_or_three() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for leaves in [1, 255, 256, 65535, 65536, 1_000_000] {
+        let edges: Vec<[u32; 2]> = (1..=leaves).map(|leaf| [0, leaf]).collect();
+        let star = Graph::new(leaves as usize + 1, &edges);
+        assert_eq!(agree(&gpu, "star", &star, 0), 2);
+        assert_eq!(agree(&gpu, "star, from a leaf", &star, leaves), if leaves > 1 { 3 } else { 2 });
+    }
+}
+
+/// More vertices than 65535 workgroups have invocations.
+#[test]
+fn vertices_may_be_more_than_a_dispatch_has_invocations() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let vertices = 65535 * 256 + 2;
+    let last = vertices as u32 - 1;
+    let graph = Graph::new(vertices, &[[0, last], [last, 1], [1, last - 1]]);
+    assert_eq!(agree(&gpu, "far apart", &graph, 0), 4);
+    assert_eq!(agree(&gpu, "far apart", &graph, last - 1), 4);
+}
+
+#[test]
+fn r_mat_has_the_queues_depths() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for scale in [0, 1, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18] {
+        let graph = rmat(scale);
+        let what = format!("R-MAT of scale {scale}");
+        agree(&gpu, &what, &graph, source(&graph));
+        agree(&gpu, &what, &graph, graph.vertices() as u32 - 1);
+    }
+}
+
+/// Quarters of 57, 19, 19 and 5 in 100 make few vertices with very many edges; names are shuffled.
+#[test]
+fn r_mat_is_skewed() {
+    let graph = rmat(14);
+    let reached = |source: u32| cpu_queue(&graph, source).iter().filter(|&&d| d == 1).count();
+    let (mut hub, mut alone) = (0, 0);
+    for vertex in 0..graph.vertices() as u32 {
+        // Sampled, since each takes a whole search.
+        if vertex % 64 == 0 {
+            hub = hub.max(reached(vertex));
+            alone += usize::from(reached(vertex) == 0);
+        }
+    }
+    assert!(hub > 200, "of 256 vertices, none has more than {hub} neighbours");
+    assert!(alone > 10, "of 256 vertices, {alone} have none");
+}
+
+/// Few vertices, and edges drawn with a seed: from none to several for each.
+#[test]
+fn small_random_graphs_have_the_queues_depths() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let mut state = 5u64;
+    let mut below = |n: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (((state >> 32) * n as u64) >> 32) as usize
+    };
+    for round in 0..150 {
+        let vertices = 1 + below(300);
+        let mut end = || below(vertices) as u32;
+        let source = end();
+        let edges: Vec<[u32; 2]> = (0..round * vertices / 60).map(|_| [end(), end()]).collect();
+        agree(&gpu, &format!("random graph {round}"), &Graph::new(vertices, &edges), source);
+    }
+}
+
+#[test]
+fn a_source_out_of_range_is_one_line() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for (vertices, source) in [(0, 0), (1, 1), (5, 5), (5, u32::MAX)] {
+        let graph = Graph::new(vertices, &[]);
+        let error = upload(&gpu, &graph, source).err().expect("no such vertex").to_string();
+        let line = format!("there is no source {source}: the graph has {vertices} vertices");
+        assert_eq!(error, line);
+    }
+}
+
+/// What one search leaves on the device is no business of the next.
+#[test]
+fn searches_do_not_disturb_each_other() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let (long, short) = (grid(1, 100), grid(10, 10));
+    let [a, b] = [&long, &short].map(|graph| upload(&gpu, graph, 0).unwrap());
+    for (batch, again) in [(1, 32), (32, 1), (7, 7)] {
+        search(&gpu, &a, batch).unwrap();
+        search(&gpu, &b, again).unwrap();
+        assert_eq!(search(&gpu, &a, again).unwrap()[0], 100);
+        assert!(depths(&gpu, &a).unwrap() == cpu_queue(&long, 0));
+        assert!(depths(&gpu, &b).unwrap() == cpu_queue(&short, 0));
+    }
+}
+
+#[test]
+fn a_graph_past_the_largest_binding_is_an_error() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let graph = Graph::new((1 << 25) + 1, &[[0, 1]]);
+    let error = upload(&gpu, &graph, 0).err().expect("it cannot be bound").to_string();
+    assert!(error.contains("134217732 bytes"), "{error}");
+    agree(&gpu, "the next graph", &grid(3, 3), 0);
+}

@@ -311,7 +311,7 @@ fn argument(head: &str, accepted: std::ops::RangeInclusive<u64>) -> Option<u64> 
 
 /// Refuses what this machine cannot hold before anything is allocated: a software adapter would
 /// overcommit, and be killed.
-fn memory(bytes: u64) -> Result<()> {
+pub fn memory(bytes: u64) -> Result<()> {
     let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
         line.trim().strip_suffix(" kB")?.parse::<u64>().ok()

@@ -11,7 +11,7 @@ mod example;
 mod process;
 
 use data::{SIZES, signed, whole};
-use example::{climb, cpu_all, cpu_one, exact_sum};
+use example::{climb, cpu_all, cpu_one, exact_sum, memory};
 
 /// The turn, with the driver loaded and kept: some drivers give up once they have been loaded anew
 /// for one climb after another.
@@ -100,4 +100,12 @@ fn the_rungs_are_twelve_in_their_order() {
     for (name, micros) in climb.rungs {
         assert!(micros.is_finite() && micros >= 0.0, "{name} took {micros} µs");
     }
+}
+
+/// No size that a lesson accepts may need more than there is on every machine, so the check is asked.
+#[test]
+fn more_memory_than_there_is_is_refused() {
+    let error = memory(1 << 60).expect_err("no machine has it").to_string();
+    assert!(error.contains("MiB and") && error.contains("give a smaller size"), "{error}");
+    assert!(memory(0).is_ok());
 }

@@ -9,7 +9,7 @@ mod example;
 mod process;
 
 use data::{SIZES, signed, whole};
-use example::{call, setup};
+use example::{agree, call, setup};
 
 // Named here, so that the compiler finds a use for all of the example.
 const _: fn() = example::main;
@@ -97,4 +97,16 @@ fn a_call_after_one_that_failed_is_right() {
     let gpu = setup().unwrap();
     assert!(call(&gpu, &vec![0.0; (1 << 25) + 1], None).is_err());
     assert_eq!(call(&gpu, &whole(17), None).unwrap().0, 153.0);
+}
+
+/// What the lesson stops at: a sum that rounding does not explain.
+#[test]
+fn a_sum_that_is_off_does_not_agree() {
+    let data = whole(100);
+    let exact: f64 = data.iter().map(|&x| f64::from(x)).sum();
+    assert!(agree(exact, &data).is_ok());
+    for off in [1.0, -1.0, f64::NAN] {
+        let error = agree(exact + off, &data).expect_err("it is off").to_string();
+        assert!(error.contains("rounding explains"), "{error}");
+    }
 }

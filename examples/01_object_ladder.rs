@@ -63,7 +63,7 @@ pub fn climb(data: &[f32]) -> Result<Climb> {
     };
 
     // Rung 1, instance: loads the drivers' libraries; all else hangs from it. Its flags say whether
-    // validation watches every call, which makes each several times as dear.
+    // validation watches every call, which makes each one dearer.
     let descriptor = wgpu::InstanceDescriptor::new_without_display_handle_from_env();
     let flags = descriptor.flags;
     let instance = wgpu::Instance::new(descriptor);

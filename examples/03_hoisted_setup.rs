@@ -495,7 +495,7 @@ fn groups(n: usize) -> u32 {
 
 /// Compares with the CPU. An invocation adds in a chain, and each f32 addition in it is off by up to
 /// 2^-24 of the total; the host's f64 additions add nothing that shows.
-pub fn agree(sum: f64, data: &[f32]) -> Result<()> {
+fn agree(sum: f64, data: &[f32]) -> Result<()> {
     let chain = data.len().div_ceil((groups(data.len()) * WIDTH) as usize);
     let absolute: f64 = data.iter().map(|x| f64::from(x.abs())).sum();
     let bound = chain as f64 * f64::from(f32::EPSILON) / 2.0 * absolute;

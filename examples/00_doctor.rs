@@ -24,7 +24,7 @@ const LIMITS: [(&str, Limit); 5] = [
     ("invocations in one workgroup", |limits| limits.max_compute_invocations_per_workgroup.into()),
     ("bytes of workgroup memory", |limits| limits.max_compute_workgroup_storage_size.into()),
 ];
-const LESSONS: [(u32, &str); 7] = [
+const LESSONS: &[(u32, &str)] = &[
     (1, "object_ladder"),
     (2, "fixed_tax"),
     (3, "hoisted_setup"),
@@ -109,7 +109,7 @@ fn lesson() -> Result<()> {
     }
     say("\n| lesson            | here                                             |");
     say("|-------------------|--------------------------------------------------|");
-    for (number, name) in LESSONS {
+    for &(number, name) in LESSONS {
         let outlook = outlook(number, features, &limits);
         say(format_args!("| {number:02}_{name:<14} | {outlook:<48} |"));
     }

@@ -10,10 +10,11 @@ use std::ops::RangeInclusive;
 const HEAD: &str = include_str!("00_doctor.rs");
 const NO_NUMBER: RangeInclusive<u64> = RangeInclusive::new(1, 0);
 /// Features that some lessons ask for and can do without: name, purpose, those lessons.
-const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 3] = [
+const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 4] = [
     (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", &[2, 4, 7]),
     (wgpu::Features::SHADER_FLOAT32_ATOMIC, "float atomics", "a sum without a tree", &[4]),
     (wgpu::Features::SUBGROUP, "subgroups", "sums without memory", &[7]),
+    (wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, "mappable primary", "uploads without a copy", &[8]),
 ];
 /// Limits that lessons ask for, or run into.
 type Limit = fn(&wgpu::Limits) -> u64;
@@ -32,6 +33,7 @@ const LESSONS: &[(u32, &str)] = &[
     (5, "bfs_levels"),
     (6, "limit_walls"),
     (7, "subgroup_add"),
+    (8, "upload_ring"),
 ];
 
 pub fn main() {

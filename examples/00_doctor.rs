@@ -9,9 +9,11 @@ use std::ops::RangeInclusive;
 
 const HEAD: &str = include_str!("00_doctor.rs");
 const NO_NUMBER: RangeInclusive<u64> = RangeInclusive::new(1, 0);
+/// Lessons that read the GPU's own clock where there is one.
+const TIMED: &[u32] = &[2, 4, 7, 9];
 /// Features that some lessons ask for and can do without: name, purpose, those lessons.
 const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 4] = [
-    (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", &[2, 4, 7]),
+    (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", TIMED),
     (wgpu::Features::SHADER_FLOAT32_ATOMIC, "float atomics", "a sum without a tree", &[4]),
     (wgpu::Features::SUBGROUP, "subgroups", "sums without memory", &[7]),
     (wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, "mappable primary", "uploads without a copy", &[8]),
@@ -34,6 +36,7 @@ const LESSONS: &[(u32, &str)] = &[
     (6, "limit_walls"),
     (7, "subgroup_add"),
     (8, "upload_ring"),
+    (9, "workgroup_sweep"),
 ];
 
 pub fn main() {
@@ -109,11 +112,11 @@ fn lesson() -> Result<()> {
         let (asked, here) = (limit(&wgpu::Limits::downlevel_defaults()), limit(&limits));
         say(format_args!("| {name:<28} | {asked:>10} | {here:>11} |"));
     }
-    say("\n| lesson            | here                                             |");
-    say("|-------------------|--------------------------------------------------|");
+    say("\n| lesson               | here                                             |");
+    say("|----------------------|--------------------------------------------------|");
     for &(number, name) in LESSONS {
         let outlook = outlook(number, features, &limits);
-        say(format_args!("| {number:02}_{name:<14} | {outlook:<48} |"));
+        say(format_args!("| {number:02}_{name:<17} | {outlook:<48} |"));
     }
     say("\nNext: cargo run --example 01_object_ladder");
     Ok(())

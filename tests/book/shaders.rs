@@ -124,6 +124,12 @@ fn unused(path: &str, (module, info): &Checked, users: &[Example]) -> Vec<Fault>
             faults.push(fault(path, what, "take the entry point out, or use it"));
         }
     }
+    for name in module.overrides.iter().filter_map(|(_, one)| one.name.as_ref()) {
+        if !users.iter().any(|user| strings(user.text).contains(name)) {
+            let what = format!("no example that includes it names the override `{name}`");
+            faults.push(fault(path, what, "give it a value in the pipeline's `constants`"));
+        }
+    }
     for (handle, variable) in module.global_variables.iter() {
         let mut entries = 0..module.entry_points.len();
         if entries.all(|entry| info.get_entry_point(entry)[handle].is_empty()) {
@@ -355,6 +361,11 @@ mod tests {
         assert_caught(&main, "called `main`", "name it for what it does");
         let idle = "@group(0) @binding(1) var<storage> idle: array<f32>; @compute";
         caught_in_wgsl("@compute", idle, "no entry point uses `idle`", "take its declaration out");
+        let size = "override WIDTH: u32; //";
+        let what = "names the override `WIDTH`";
+        caught_in_wgsl("const WIDTH: u32 = 64u;", size, what, "give it a value");
+        let told = RUST.replace("\"fold\"", "\"fold\", \"WIDTH\"");
+        assert_eq!(pair(&told, &WGSL.replace("const WIDTH: u32 = 64u;", size)), []);
     }
 
     #[test]

@@ -10,12 +10,12 @@ use std::ops::RangeInclusive;
 const HEAD: &str = include_str!("00_doctor.rs");
 const NO_NUMBER: RangeInclusive<u64> = RangeInclusive::new(1, 0);
 /// Lessons that read the GPU's own clock where there is one.
-const TIMED: &[u32] = &[2, 4, 7, 9];
+const TIMED: &[u32] = &[2, 4, 7, 9, 10];
 /// Features that some lessons ask for and can do without: name, purpose, those lessons.
 const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 4] = [
     (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", TIMED),
     (wgpu::Features::SHADER_FLOAT32_ATOMIC, "float atomics", "a sum without a tree", &[4]),
-    (wgpu::Features::SUBGROUP, "subgroups", "sums without memory", &[7]),
+    (wgpu::Features::SUBGROUP, "subgroups", "sums without memory", &[7, 10]),
     (wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, "mappable primary", "uploads without a copy", &[8]),
 ];
 /// Limits that lessons ask for, or run into.
@@ -37,6 +37,7 @@ const LESSONS: &[(u32, &str)] = &[
     (7, "subgroup_add"),
     (8, "upload_ring"),
     (9, "workgroup_sweep"),
+    (10, "filter_compact"),
 ];
 
 pub fn main() {

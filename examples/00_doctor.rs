@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 const HEAD: &str = include_str!("00_doctor.rs");
 const NO_NUMBER: RangeInclusive<u64> = RangeInclusive::new(1, 0);
 /// Lessons that read the GPU's own clock where there is one.
-const TIMED: &[u32] = &[2, 4, 7, 9, 10];
+const TIMED: &[u32] = &[2, 4, 7, 9, 10, 11];
 /// Features that some lessons ask for and can do without: name, purpose, those lessons.
 const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 4] = [
     (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", TIMED),
@@ -38,6 +38,7 @@ const LESSONS: &[(u32, &str)] = &[
     (8, "upload_ring"),
     (9, "workgroup_sweep"),
     (10, "filter_compact"),
+    (11, "density_grid"),
 ];
 
 pub fn main() {

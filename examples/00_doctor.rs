@@ -39,6 +39,7 @@ const LESSONS: &[(u32, &str)] = &[
     (9, "workgroup_sweep"),
     (10, "filter_compact"),
     (11, "density_grid"),
+    (12, "indirect_dispatch"),
 ];
 
 pub fn main() {

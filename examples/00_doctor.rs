@@ -10,12 +10,12 @@ use std::ops::RangeInclusive;
 const HEAD: &str = include_str!("00_doctor.rs");
 const NO_NUMBER: RangeInclusive<u64> = RangeInclusive::new(1, 0);
 /// Lessons that read the GPU's own clock where there is one.
-const TIMED: &[u32] = &[2, 4, 7, 9, 10, 11];
+const TIMED: &[u32] = &[2, 4, 7, 9, 10, 11, 13];
 /// Features that some lessons ask for and can do without: name, purpose, those lessons.
 const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 4] = [
     (wgpu::Features::TIMESTAMP_QUERY, "timestamps", "the GPU's own clock", TIMED),
-    (wgpu::Features::SHADER_FLOAT32_ATOMIC, "float atomics", "a sum without a tree", &[4]),
-    (wgpu::Features::SUBGROUP, "subgroups", "sums without memory", &[7, 10]),
+    (wgpu::Features::SHADER_FLOAT32_ATOMIC, "float atomics", "a sum without a tree", &[4, 13]),
+    (wgpu::Features::SUBGROUP, "subgroups", "sums without memory", &[7, 10, 13]),
     (wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, "mappable primary", "uploads without a copy", &[8]),
 ];
 /// Limits that lessons ask for, or run into.
@@ -40,6 +40,7 @@ const LESSONS: &[(u32, &str)] = &[
     (10, "filter_compact"),
     (11, "density_grid"),
     (12, "indirect_dispatch"),
+    (13, "failure_gallery"),
 ];
 
 pub fn main() {

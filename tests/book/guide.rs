@@ -23,6 +23,8 @@
 //! - **Try edit**: a `diff` fence whose first row is `--- shaders/X.wgsl` or `--- examples/X.rs`. Each run of `-` rows
 //!   (and of context rows just before it) occurs once in that file, and the edited file still validates or parses;
 //!   ```` ```diff rejected ```` says that naga is meant to reject the edited shader.
+//! - **Index of exhibits**, in `reference/errors.md` between `<!-- gallery: … -->` and `<!-- /gallery -->`: blessed out of
+//!   13's `EXHIBITS`, a shelf each.
 //! - **Links** resolve: files, `#anchors`, and `#L` line numbers.
 
 pub mod arithmetic;
@@ -49,12 +51,17 @@ pub struct Finding {
 
 impl Finding {
     /// A fault that only an author can repair.
-    fn new(at: String, what: impl Into<String>, repair: impl Into<String>) -> Finding {
+    pub(crate) fn new(at: String, what: impl Into<String>, repair: impl Into<String>) -> Finding {
         Finding { fault: Fault { at, what: what.into(), repair: repair.into() }, edits: Vec::new() }
     }
 
     /// A fault that bless repairs with `edits`; `does` says what they do.
-    fn mended_by(at: String, what: impl Into<String>, does: String, edits: Vec<Edit>) -> Finding {
+    pub(crate) fn mended_by(
+        at: String,
+        what: impl Into<String>,
+        does: String,
+        edits: Vec<Edit>,
+    ) -> Finding {
         let repair = format!("run `just bless`: {does}");
         Finding { fault: Fault { at, what: what.into(), repair }, edits }
     }
@@ -76,6 +83,7 @@ fn findings(book: &Book) -> Vec<Finding> {
     found.extend(commands::findings(book, &pages));
     found.extend(tries::findings(book, &pages));
     found.extend(links::findings(book, &pages));
+    found.extend(crate::gallery::findings(book));
     found
 }
 

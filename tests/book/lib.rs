@@ -4,6 +4,7 @@
 //! Each check is a function from a [`Book`] to the [`Fault`]s that it finds; its tests feed it small wrong books, and
 //! one last test feeds it the real one. Where a repair is mechanical, `just bless` makes it.
 
+pub mod gallery;
 pub mod guide;
 pub mod inventory;
 pub mod ladder;

@@ -1,5 +1,5 @@
 //! What `just bless` does: it makes the repairs that need no author. Line numbers, the numbers of excerpts and quotes,
-//! `notes_template.md` and the wgpu version in the examples' headers; never prose.
+//! `notes_template.md`, the index of exhibits and the wgpu version in the examples' headers; never prose.
 
 use super::{Finding, findings, plain};
 use crate::{Book, Fault};
@@ -33,6 +33,15 @@ fn apply(book: &mut Book, mut edits: Vec<Edit>) {
     edits.sort_by_key(|edit| (edit.file.clone(), Reverse(edit.range.start)));
     // Two faults may ask for one repair.
     edits.dedup_by(|a, b| a.file == b.file && a.range == b.range);
+    // What is written anew as a whole needs no mending inside.
+    let outer: Vec<(String, Range<usize>)> =
+        edits.iter().map(|edit| (edit.file.clone(), edit.range.clone())).collect();
+    edits.retain(|edit| {
+        let inside = |range: &Range<usize>| {
+            *range != edit.range && range.start <= edit.range.start && edit.range.end <= range.end
+        };
+        !outer.iter().any(|(file, range)| *file == edit.file && inside(range))
+    });
     for edit in edits {
         book.files.entry(edit.file).or_default().replace_range(edit.range, &edit.text);
     }

@@ -41,6 +41,7 @@ const LESSONS: &[(u32, &str)] = &[
     (11, "density_grid"),
     (12, "indirect_dispatch"),
     (13, "failure_gallery"),
+    (14, "break_even"),
 ];
 
 pub fn main() {

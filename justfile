@@ -29,6 +29,10 @@ notes:
         cp guide/notes_template.md notes.md && echo "notes.md is yours: predict first, then run"
     fi
 
+# how your predictions held, out of notes.md
+score:
+    @cargo run -q --example 15_calibration
+
 # the guide as a website, in target/book/guide
 book:
     mdbook build guide

@@ -42,6 +42,7 @@ const LESSONS: &[(u32, &str)] = &[
     (12, "indirect_dispatch"),
     (13, "failure_gallery"),
     (14, "break_even"),
+    (15, "calibration"),
 ];
 
 pub fn main() {

@@ -23,7 +23,11 @@ fn bless() -> Result<bool, String> {
     for (path, text) in
         book.files.iter().filter(|(path, text)| before.files.get(*path) != Some(text))
     {
-        fs::write(root.join(path), text).map_err(|e| format!("cannot write {path}: {e}"))?;
+        let file = root.join(path);
+        let written = file.parent().map_or(Ok(()), fs::create_dir_all);
+        written
+            .and_then(|()| fs::write(file, text))
+            .map_err(|e| format!("cannot write {path}: {e}"))?;
     }
     for fault in &repaired {
         println!("repaired {}: {}", fault.at, fault.what);

@@ -30,6 +30,7 @@
 pub mod arithmetic;
 pub mod commands;
 pub mod excerpts;
+pub mod figures;
 pub mod lines;
 pub mod links;
 pub mod measurements;
@@ -84,6 +85,7 @@ fn findings(book: &Book) -> Vec<Finding> {
     found.extend(tries::findings(book, &pages));
     found.extend(links::findings(book, &pages));
     found.extend(crate::gallery::findings(book));
+    found.extend(figures::findings(book));
     found
 }
 

@@ -18,7 +18,7 @@ const EXAMPLE: process::Example = process::Example {
     quick: &[],
     outside: &["0", "1"],
     too_large: &[],
-    // Your own notes.md may be there or not, and have pairs or none.
+    // Where it runs there are no notes; what it makes of some, the tests below see.
     ids: |printed| if printed.contains("For notes.md:") { &["15.1", "15.2"] } else { &[] },
 };
 
@@ -382,7 +382,6 @@ fn folder(name: &str, notes: Option<&[u8]>) -> PathBuf {
 /// Runs it in a folder of its own.
 fn run_in(folder: &Path) -> process::Ended {
     let mut cargo = process::cargo("run", EXAMPLE.name);
-    cargo.args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
     process::ended(cargo.current_dir(folder).output().expect("cargo starts"))
 }
 

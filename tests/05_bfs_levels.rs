@@ -6,11 +6,10 @@
 
 #[path = "../examples/05_bfs_levels.rs"]
 mod example;
+mod graphs;
 mod process;
 
-use example::{
-    Gpu, Graph, UNSEEN, cpu_levels, cpu_queue, depths, grid, rmat, search, setup, upload,
-};
+use example::{Gpu, Graph, UNSEEN, cpu_queue, depths, grid, rmat, search, setup, upload};
 
 // Named here, so that the compiler finds a use for all of the example.
 const _: fn() = example::main;
@@ -29,26 +28,17 @@ const BATCHES: [usize; 4] = [1, 2, 7, 32];
 /// Searches in every way, and returns how many levels there were.
 #[track_caller]
 fn agree(gpu: &Gpu, what: &str, graph: &Graph, source: u32) -> usize {
-    let exact = cpu_queue(graph, source);
-    assert!(cpu_levels(graph, source) == exact, "{what}, from {source}: all cores");
-    let deepest = exact.iter().filter(|&&depth| depth != UNSEEN).max();
-    let levels = *deepest.expect("the source has a depth") as usize + 1;
+    let (exact, levels) = graphs::exact(what, graph, source);
+    let levels = levels as usize;
     let resident = upload(gpu, graph, source).unwrap();
     for batch in BATCHES {
         let took = search(gpu, &resident, batch).unwrap();
         let submits = levels.div_ceil(batch);
         assert_eq!(took, [levels, submits * batch, submits], "{what}, from {source}, by {batch}");
-        let depths = depths(gpu, &resident).unwrap();
-        let wrong = (0..exact.len()).find(|&vertex| depths[vertex] != exact[vertex]);
-        assert_eq!(wrong, None, "{what}, from {source}, by {batch}: the first wrong vertex");
+        let what = format!("{what}, from {source}, by {batch}");
+        graphs::equal(&what, &depths(gpu, &resident).unwrap(), &exact);
     }
     levels
-}
-
-/// The first vertex that has an edge.
-fn source(graph: &Graph) -> u32 {
-    let exact = |&vertex: &u32| cpu_queue(graph, vertex).contains(&1);
-    (0..graph.vertices() as u32).find(exact).unwrap_or(0)
 }
 
 /// The queue itself, on a graph small enough to be looked at.
@@ -76,28 +66,17 @@ fn a_graph_without_edges_has_one_level() {
 fn loops_and_repeated_edges_change_nothing() {
     let _turn = process::turn();
     let gpu = setup().unwrap();
-    let plain: Vec<[u32; 2]> = (0..40).map(|vertex| [vertex, vertex + 1]).collect();
-    let mut edges = plain.repeat(3);
-    edges.extend((0..=40).map(|vertex| [vertex, vertex]));
-    edges.extend(plain.iter().map(|&[a, b]| [b, a]));
-    assert_eq!(agree(&gpu, "repeated", &Graph::new(41, &edges), 0), 41);
-    assert_eq!(agree(&gpu, "a loop alone", &Graph::new(1, &[[0, 0]]), 0), 1);
-    let apart = Graph::new(3, &[[1, 1], [1, 2]]);
-    assert_eq!(agree(&gpu, "a vertex apart", &apart, 0), 1);
-    assert_eq!(agree(&gpu, "a vertex apart", &apart, 2), 2);
+    for (what, graph, source, levels) in graphs::repeated() {
+        assert_eq!(agree(&gpu, what, &graph, source), levels as usize);
+    }
 }
 
 #[test]
 fn components_apart_stay_unseen() {
     let _turn = process::turn();
     let gpu = setup().unwrap();
-    // Triangles, and pairs, and a vertex alone now and then.
-    let edges: Vec<[u32; 2]> = (0..3000)
-        .filter(|vertex| vertex % 7 != 6)
-        .flat_map(|vertex| [[vertex, vertex / 7 * 7 + vertex % 3], [vertex, vertex / 7 * 7]])
-        .collect();
-    let graph = Graph::new(3000, &edges);
-    for source in [0, 5, 6, 2999] {
+    let (graph, sources) = graphs::components();
+    for source in sources {
         agree(&gpu, "components", &graph, source);
     }
 }
@@ -130,8 +109,7 @@ fn a_star_has_two_levels_or_three() {
     let _turn = process::turn();
     let gpu = setup().unwrap();
     for leaves in [1, 255, 256, 65535, 65536, 1_000_000] {
-        let edges: Vec<[u32; 2]> = (1..=leaves).map(|leaf| [0, leaf]).collect();
-        let star = Graph::new(leaves as usize + 1, &edges);
+        let star = graphs::star(leaves);
         assert_eq!(agree(&gpu, "star", &star, 0), 2);
         assert_eq!(agree(&gpu, "star, from a leaf", &star, leaves), if leaves > 1 { 3 } else { 2 });
     }
@@ -142,9 +120,7 @@ fn a_star_has_two_levels_or_three() {
 fn vertices_may_be_more_than_a_dispatch_has_invocations() {
     let _turn = process::turn();
     let gpu = setup().unwrap();
-    let vertices = 65535 * 256 + 2;
-    let last = vertices as u32 - 1;
-    let graph = Graph::new(vertices, &[[0, last], [last, 1], [1, last - 1]]);
+    let (graph, last) = graphs::far_apart();
     assert_eq!(agree(&gpu, "far apart", &graph, 0), 4);
     assert_eq!(agree(&gpu, "far apart", &graph, last - 1), 4);
 }
@@ -156,7 +132,7 @@ fn r_mat_has_the_queues_depths() {
     for scale in [0, 1, 5, 10, 11, 12, 13, 14, 15, 16, 17, 18] {
         let graph = rmat(scale);
         let what = format!("R-MAT of scale {scale}");
-        agree(&gpu, &what, &graph, source(&graph));
+        agree(&gpu, &what, &graph, graphs::source(&graph));
         agree(&gpu, &what, &graph, graph.vertices() as u32 - 1);
     }
 }
@@ -183,17 +159,8 @@ fn r_mat_is_skewed() {
 fn small_random_graphs_have_the_queues_depths() {
     let _turn = process::turn();
     let gpu = setup().unwrap();
-    let mut state = 5u64;
-    let mut below = |n: usize| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (((state >> 32) * n as u64) >> 32) as usize
-    };
-    for round in 0..150 {
-        let vertices = 1 + below(300);
-        let mut end = || below(vertices) as u32;
-        let source = end();
-        let edges: Vec<[u32; 2]> = (0..round * vertices / 60).map(|_| [end(), end()]).collect();
-        agree(&gpu, &format!("random graph {round}"), &Graph::new(vertices, &edges), source);
+    for (what, graph, source) in graphs::random(5, 150) {
+        agree(&gpu, &what, &graph, source);
     }
 }
 

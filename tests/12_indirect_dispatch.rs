@@ -5,13 +5,14 @@
 
 #[path = "../examples/12_indirect_dispatch.rs"]
 mod example;
+mod graphs;
 mod process;
 
 use std::sync::LazyLock;
 
 use example::{
-    Graph, IndirectGpu, MOST_GROUPS, UNSEEN, arrivals, caught_call, cpu_levels, cpu_queue, found,
-    grid, holding, planned, rmat, search, setup, upload_graph,
+    Graph, IndirectGpu, MOST_GROUPS, arrivals, caught_call, cpu_queue, found, grid, holding,
+    planned, rmat, search, setup, upload_graph,
 };
 use wgpu::BufferUsages;
 
@@ -130,10 +131,7 @@ fn each_mistake_is_refused_in_its_own_words() {
 /// Searches in every way, and returns how many levels there are.
 #[track_caller]
 fn agree(what: &str, graph: &Graph, source: u32) -> u32 {
-    let exact = cpu_queue(graph, source);
-    assert!(cpu_levels(graph, source) == exact, "{what}, from {source}: all cores");
-    let deepest = exact.iter().filter(|&&depth| depth != UNSEEN).max();
-    let levels = deepest.expect("the source has a depth") + 1;
+    let (exact, levels) = graphs::exact(what, graph, source);
     for (gpu, indirect) in [(&GPUS[0], true), (&GPUS[1], true), (&GPUS[0], false)] {
         let resident = upload_graph(gpu, graph, source).unwrap();
         for batch in [1, 8] {
@@ -151,18 +149,10 @@ fn agree(what: &str, graph: &Graph, source: u32) -> u32 {
             assert_eq!([found_levels, submits], [levels, took], "{what}");
             // Each level that has arcs takes a workgroup.
             assert!(groups >= levels - 1, "{what}: {groups} workgroups");
-            let depths = found(gpu, &resident).unwrap();
-            let wrong = (0..exact.len()).find(|&vertex| depths[vertex] != exact[vertex]);
-            assert_eq!(wrong, None, "{what}: the first wrong vertex");
+            graphs::equal(&what, &found(gpu, &resident).unwrap(), &exact);
         }
     }
     levels
-}
-
-/// The first vertex that has an edge.
-fn source(graph: &Graph) -> u32 {
-    let exact = |&vertex: &u32| cpu_queue(graph, vertex).contains(&1);
-    (0..graph.vertices() as u32).find(exact).unwrap_or(0)
 }
 
 #[test]
@@ -179,27 +169,16 @@ fn a_graph_without_edges_has_one_level() {
 #[test]
 fn loops_and_repeated_edges_change_nothing() {
     let _turn = process::turn();
-    let plain: Vec<[u32; 2]> = (0..40).map(|vertex| [vertex, vertex + 1]).collect();
-    let mut edges = plain.repeat(3);
-    edges.extend((0..=40).map(|vertex| [vertex, vertex]));
-    edges.extend(plain.iter().map(|&[a, b]| [b, a]));
-    assert_eq!(agree("repeated", &Graph::new(41, &edges), 0), 41);
-    assert_eq!(agree("a loop alone", &Graph::new(1, &[[0, 0]]), 0), 1);
-    let apart = Graph::new(3, &[[1, 1], [1, 2]]);
-    assert_eq!(agree("a vertex apart", &apart, 0), 1);
-    assert_eq!(agree("a vertex apart", &apart, 2), 2);
+    for (what, graph, source, levels) in graphs::repeated() {
+        assert_eq!(agree(what, &graph, source), levels);
+    }
 }
 
 #[test]
 fn components_apart_stay_unseen() {
     let _turn = process::turn();
-    // Triangles, and pairs, and a vertex alone now and then.
-    let edges: Vec<[u32; 2]> = (0..3000)
-        .filter(|vertex| vertex % 7 != 6)
-        .flat_map(|vertex| [[vertex, vertex / 7 * 7 + vertex % 3], [vertex, vertex / 7 * 7]])
-        .collect();
-    let graph = Graph::new(3000, &edges);
-    for source in [0, 5, 6, 2999] {
+    let (graph, sources) = graphs::components();
+    for source in sources {
         agree("components", &graph, source);
     }
 }
@@ -230,8 +209,7 @@ fn a_grid_has_as_many_levels_as_its_sides() {
 fn a_star_has_two_levels_or_three() {
     let _turn = process::turn();
     for leaves in [1, 31, 32, 33, 255, 256, 257, 8191, 8192, 8193, 65535, 65536, 1_000_000] {
-        let edges: Vec<[u32; 2]> = (1..=leaves).map(|leaf| [0, leaf]).collect();
-        let star = Graph::new(leaves as usize + 1, &edges);
+        let star = graphs::star(leaves);
         assert_eq!(agree("star", &star, 0), 2);
         if leaves < 100_000 {
             assert_eq!(agree("star, from a leaf", &star, leaves), if leaves > 1 { 3 } else { 2 });
@@ -244,8 +222,7 @@ fn a_star_has_two_levels_or_three() {
 fn a_level_past_the_cap_is_searched_whole() {
     let _turn = process::turn();
     let leaves = MOST_GROUPS * PIECES + PIECES + 1;
-    let edges: Vec<[u32; 2]> = (1..=leaves).map(|leaf| [0, leaf]).collect();
-    let star = Graph::new(leaves as usize + 1, &edges);
+    let star = graphs::star(leaves);
     let resident = upload_graph(&GPUS[1], &star, 0).unwrap();
     let [levels, groups, _] = search(&GPUS[1], &resident, 2, true).unwrap();
     assert_eq!([levels, groups], [2, 256 / PIECES + MOST_GROUPS]);
@@ -256,9 +233,7 @@ fn a_level_past_the_cap_is_searched_whole() {
 #[test]
 fn vertices_may_be_more_than_a_dispatch_has_invocations() {
     let _turn = process::turn();
-    let vertices = 65535 * 256 + 2;
-    let last = vertices as u32 - 1;
-    let graph = Graph::new(vertices, &[[0, last], [last, 1], [1, last - 1]]);
+    let (graph, _) = graphs::far_apart();
     assert_eq!(agree("far apart", &graph, 0), 4);
 }
 
@@ -268,31 +243,22 @@ fn r_mat_has_the_queues_depths() {
     for scale in [0, 1, 5, 8, 10, 11, 12, 14] {
         let graph = rmat(scale);
         let what = format!("R-MAT of scale {scale}");
-        agree(&what, &graph, source(&graph));
+        agree(&what, &graph, graphs::source(&graph));
         agree(&what, &graph, graph.vertices() as u32 - 1);
     }
     // Without the fixed grid, a larger one.
     let graph = rmat(16);
-    let resident = upload_graph(&GPUS[0], &graph, source(&graph)).unwrap();
+    let resident = upload_graph(&GPUS[0], &graph, graphs::source(&graph)).unwrap();
     search(&GPUS[0], &resident, 8, true).unwrap();
-    assert!(found(&GPUS[0], &resident).unwrap() == cpu_queue(&graph, source(&graph)));
+    assert!(found(&GPUS[0], &resident).unwrap() == cpu_queue(&graph, graphs::source(&graph)));
 }
 
 /// Few vertices, and edges drawn with a seed: from none to several for each.
 #[test]
 fn small_random_graphs_have_the_queues_depths() {
     let _turn = process::turn();
-    let mut state = 12u64;
-    let mut below = |n: usize| {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (((state >> 32) * n as u64) >> 32) as usize
-    };
-    for round in 0..60 {
-        let vertices = 1 + below(300);
-        let mut end = || below(vertices) as u32;
-        let source = end();
-        let edges: Vec<[u32; 2]> = (0..round * vertices / 24).map(|_| [end(), end()]).collect();
-        agree(&format!("random graph {round}"), &Graph::new(vertices, &edges), source);
+    for (what, graph, source) in graphs::random(12, 60) {
+        agree(&what, &graph, source);
     }
 }
 

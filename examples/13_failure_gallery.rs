@@ -1384,7 +1384,7 @@ pub const EXHIBITS: &[Exhibit] = &[
         shelf: Shelf::Never,
         telling: "the size that is tried first is the slowest, and another one tomorrow",
         cause: "the first dispatch of a pipeline is timed, and the driver compiles in it",
-        cure: "discard the first two; take the median, and no minimum",
+        cure: "discard the first two; take the median of the others",
         see: "09_workgroup_sweep",
         run: |gpu, cured| {
             let kernel =

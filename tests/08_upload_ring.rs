@@ -140,6 +140,11 @@ fn sums_carry_past_32_bits() {
         let (sum, _) = stream(&mut ring, bytes, &ones, 1).unwrap();
         assert_eq!(sum, bytes / 4 * 0xffff_ffff, "{bytes} bytes");
     }
+    let zeros = |_: u64, mut part: WriteOnly<[u8]>| -> Verdict {
+        part.fill(0);
+        Ok(())
+    };
+    assert_eq!(stream(&mut ring, CHUNK, &zeros, 1).unwrap().0, 0, "a zero carries nothing");
 }
 
 /// Four times the ring, and more than may be bound at once.

@@ -109,6 +109,10 @@ fn none_few_half_and_all_are_kept_at_every_edge() {
         let boxes = random_boxes(n);
         let kept = VIEWS.map(|view| all_agree(&gpu, &boxes, &view));
         assert_eq!((kept[0], kept[3]), (0, n), "n = {n}");
+        // What the others are compared with moves all there is.
+        let resident = upload(&gpu, &boxes).unwrap();
+        filter(&gpu, 0, &resident, &VIEWS[0]).unwrap();
+        assert!(filter_survivors(&gpu, &resident, n as u64).unwrap() == boxes, "copy, n = {n}");
     }
 }
 

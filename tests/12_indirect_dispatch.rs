@@ -226,6 +226,8 @@ fn a_level_past_the_cap_is_searched_whole() {
     let resident = upload_graph(&GPUS[1], &star, 0).unwrap();
     let [levels, groups, _] = search(&GPUS[1], &resident, 2, true).unwrap();
     assert_eq!([levels, groups], [2, 256 / PIECES + MOST_GROUPS]);
+    // The fixed grid is clamped as well.
+    assert_eq!(search(&GPUS[1], &resident, 2, false).unwrap(), [2, 2 * MOST_GROUPS, 1]);
     assert!(found(&GPUS[1], &resident).unwrap() == cpu_queue(&star, 0));
 }
 
@@ -307,5 +309,9 @@ fn a_graph_past_the_largest_binding_is_an_error() {
     let graph = Graph::new(1 << 25, &[[0, 1]]);
     let error = upload_graph(&GPUS[0], &graph, 0).err().expect("it cannot be bound").to_string();
     assert!(error.contains("134217732 bytes"), "{error}");
+    let pairs: Vec<[u32; 2]> = (0..1 << 23).map(|i| [2 * i, 2 * i + 1]).collect();
+    let graph = Graph::new(1 << 24, &pairs);
+    let error = upload_graph(&GPUS[0], &graph, 0).err().expect("too many pieces").to_string();
+    assert!(error.contains("134217736 bytes"), "{error}");
     agree("the next graph", &grid(3, 3), 0);
 }

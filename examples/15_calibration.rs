@@ -113,6 +113,9 @@ fn slot(line: &str, chapter: &str) -> Option<(Slot, Option<String>)> {
         Ok(ratio) => (ratio, None),
         // A share of 0 % is an answer to 15.1.
         Err(_) if id.starts_with(OWN) && done => (None, None),
+        Err(_) if matches!(quantity(&measured, &measured), Ok(Some(0.0))) => {
+            (None, Some("was measured as 0, and has no ratio: nothing to mend".into()))
+        }
         Err(error) => (None, Some(error.to_string())),
     };
     let (id, name) = (named.map_or("", |_| id).to_string(), rest[..colon].trim().to_string());
@@ -155,16 +158,6 @@ pub fn score(slots: &[&Slot]) -> Option<Score> {
     Some(Score { holds: ratios.len() - low - high, low, high, median })
 }
 
-fn row(name: &str, slots: &[&Slot]) -> String {
-    let (mut cells, mut filled) = (<[String; 4]>::default(), 0);
-    if let Some(Score { holds, low, high, median }) = score(slots) {
-        filled = holds + low + high;
-        cells = [holds.to_string(), low.to_string(), high.to_string(), as_times(median)];
-    }
-    let ([holds, low, high, median], filled) = (cells, format!("{filled}/{}", slots.len()));
-    format!("| {name:<20.20} | {filled:>7} | {holds:>5} | {low:>7} | {high:>8} | {median:>7} |")
-}
-
 /// All that is printed of notes that have slots.
 pub fn report(notes: &Notes) -> Vec<String> {
     let (own, slots): (Vec<&Slot>, Vec<&Slot>) =
@@ -186,10 +179,11 @@ pub fn report(notes: &Notes) -> Vec<String> {
         lines.push(format!("|{:-<22}|--------:|------:|--------:|---------:|--------:|", ""));
         lines.extend(rows);
     };
-    let mut rows: Vec<_> = chapters.iter().map(|(two, slots)| row(&title(two), slots)).collect();
-    rows.push(row("all", &slots));
+    let mut rows: Vec<_> =
+        chapters.iter().map(|(two, slots)| score_row(&title(two), slots)).collect();
+    rows.push(score_row("all", &slots));
     table("chapter", rows);
-    table("kind", kinds.iter().map(|(kind, slots)| row(KINDS[*kind].0, slots)).collect());
+    table("kind", kinds.iter().map(|(kind, slots)| score_row(KINDS[*kind].0, slots)).collect());
 
     let miss = |slot: &Slot| slot.ratio.map_or(1.0, |ratio| ratio.max(1.0 / ratio));
     let mut missed: Vec<_> = slots.iter().filter(|slot| miss(slot) > HOLDS).collect();
@@ -198,7 +192,7 @@ pub fn report(notes: &Notes) -> Vec<String> {
         let Slot { id, name, predicted, measured, ratio, .. } = slot;
         let side = if ratio.is_some_and(|ratio| ratio < 1.0) { "low" } else { "high" };
         lines.extend((place == 1).then(|| "\nWidest misses:".to_string()));
-        lines.push(format!("- {} too {side}: {id} {name:.50}", as_times(miss(slot))));
+        lines.push(format!("- {} too {side}: {id} {}", as_times(miss(slot)), cut_short(name, 50)));
         lines.push(format!("  {predicted:.20} for {measured:.20}"));
     }
     if !notes.faults.is_empty() {
@@ -412,4 +406,21 @@ pub fn quantity(text: &str, slot: &str) -> Result<Option<f64>> {
             Err(format!("{short:?} is not one number with the slot's unit").into())
         }
     }
+}
+
+/// A row of a table: how the predictions of one group held.
+fn score_row(name: &str, slots: &[&Slot]) -> String {
+    let (mut cells, mut filled) = (<[String; 4]>::default(), 0);
+    if let Some(Score { holds, low, high, median }) = score(slots) {
+        filled = holds + low + high;
+        cells = [holds.to_string(), low.to_string(), high.to_string(), as_times(median)];
+    }
+    let ([holds, low, high, median], filled) = (cells, format!("{filled}/{}", slots.len()));
+    format!("| {name:<20.20} | {filled:>7} | {holds:>5} | {low:>7} | {high:>8} | {median:>7} |")
+}
+
+/// A name, or its beginning where it is longer.
+fn cut_short(name: &str, most: usize) -> String {
+    let cut = name.chars().nth(most).is_some();
+    format!("{name:.most$}{}", if cut { "…" } else { "" })
 }

@@ -194,6 +194,10 @@ fn malformed_lines_are_named_with_their_line() {
         ("- 2.1 a: predict 60 µs  measured 30 µs", " has no id, such as 02.1, in front"),
         ("- a: predict 60 µs  measured 30 µs", " has no id, such as 02.1, in front"),
         ("- 02.1 a: predict 0 µs  measured 30 µs", &format!("{two}\"0 µs\" and \"30 µs\"")),
+        (
+            "- 02.1 a: predict 3 µs  measured 0 µs",
+            "02.1 was measured as 0, and has no ratio: nothing to mend",
+        ),
     ] {
         assert_eq!(one(line), Err(wanted.to_string()), "{line}");
     }

@@ -248,9 +248,10 @@ fn lesson(last: Option<u64>) -> Result<()> {
     }
     let [share, worst] = how_far_off(&checks);
     let mut notes = format!("14.1 measured {share:.0} %   14.2 measured {worst:.2}×");
-    if let Some(work) = machine.gate(&SUM, n) {
-        notes += &format!("   14.3 measured {work:.0} operations");
-    }
+    notes += &match machine.gate(&SUM, n) {
+        Some(work) => format!("   14.3 measured {work:.0} operations"),
+        None => "   14.3 measured none".into(),
+    };
     say("Slices or handles, and what gate before them? That is question 14.A.");
     say(format_args!("For notes.md:  {notes}"));
     Ok(())

@@ -12,7 +12,8 @@ const OPENING: &str = "\
 # My notes
 
 Before a run, write a number into each `predict __`; after it, one into each `measured __`. Answer a question before you
-unfold the book's answer. Keep a slot on its one line, with its number and unit.
+unfold the book's answer. Keep a slot on its one line, with its number and unit. What your adapter cannot measure gets
+the word `none`.
 ";
 
 /// A line of the notes as a chapter has it.

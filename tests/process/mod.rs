@@ -4,6 +4,7 @@
 //! Not proven: that the sentences below a table are true, nor any time in it.
 
 use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
@@ -83,6 +84,8 @@ pub fn cargo(command: &str, example: &str) -> Command {
     // In a folder without notes.md: two examples read it, and the reader's is no test's business.
     cargo.args(["--manifest-path", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")]);
     cargo.current_dir(env!("CARGO_TARGET_TMPDIR")).env_remove("RUST_LOG");
+    // Said in full: a relative one would be another folder from there.
+    cargo.env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join(".."));
     cargo
 }
 

@@ -82,6 +82,14 @@ fn misshapen(exhibit: &Exhibit) -> Option<Finding> {
 fn index(book: &Book, exhibits: &[Exhibit], shelf: &str, title: &str) -> Option<Finding> {
     let page = book.text(PAGE);
     let begin = format!("<!-- gallery: {title} -->");
+    if page.matches(&begin).count() > 1 {
+        let what = format!("has two places for the exhibits that are {title}");
+        return Some(Finding::new(
+            PAGE.into(),
+            what,
+            "delete the second: only the first is checked",
+        ));
+    }
     let range = page.find(&begin).and_then(|start| {
         let end = page[start..].find(END)?;
         Some(start..start + end + END.len())
@@ -291,6 +299,8 @@ By hand.
         let index = INDEX.replace("<!-- gallery: raised later -->", "");
         let what = "has no place for the exhibits that are raised later";
         assert_caught(&check(TABLE, &index), what, "<!-- gallery: raised later -->");
+        let twice = format!("{INDEX}\n<!-- gallery: raised later -->\n\n<!-- /gallery -->\n");
+        assert_caught(&check(TABLE, &twice), "has two places", "delete the second");
         let open = INDEX.trim_end().trim_end_matches(END);
         assert_caught(&check(TABLE, open), "no place for the exhibits that are never", END);
     }

@@ -24,7 +24,21 @@ const FIGURES: &[(&str, Draw)] = &[
 pub fn findings(book: &Book) -> Vec<Finding> {
     // The small books of the checks' own tests have no recorded runs to draw from.
     let real = book.files.contains_key(&table::path(H200));
-    FIGURES.iter().filter(|_| real).filter_map(|&(name, draw)| finding(book, name, draw)).collect()
+    if !real {
+        return Vec::new();
+    }
+    let drawn = FIGURES.iter().filter_map(|&(name, draw)| finding(book, name, draw));
+    drawn.chain(book.files.keys().filter_map(|path| by_hand(path))).collect()
+}
+
+/// A figure that no entry draws: a hand made it, or an entry went without it.
+fn by_hand(path: &str) -> Option<Finding> {
+    let name = path.strip_prefix("guide/figures/")?.strip_suffix(".svg");
+    if FIGURES.iter().any(|&(drawn, _)| Some(drawn) == name) {
+        return None;
+    }
+    let repair = "add what draws it to FIGURES, or delete it";
+    Some(Finding::new(path.to_string(), "nothing draws it from a recorded run", repair))
 }
 
 fn finding(book: &Book, name: &str, draw: Draw) -> Option<Finding> {
@@ -170,6 +184,13 @@ mod tests {
         assert!(findings(&book).is_empty());
         book.files.remove(path);
         assert_eq!(findings(&book).len(), 1);
+    }
+
+    #[test]
+    fn a_figure_that_nothing_draws_is_caught() {
+        let mut book = the_book();
+        book.files.insert("guide/figures/04_hand.svg".into(), "<svg/>".into());
+        assert_caught(&plain(findings(&book)), "nothing draws it", "add what draws it");
     }
 
     #[test]

@@ -500,14 +500,28 @@ fn random(n: usize) -> Vec<f32> {
 /// Counts 32 times in one pass, each time with a counter of its own; with survivors of its own or the
 /// same for all, though this kernel has no use for them. Returns the GPU's µs, or the wall's.
 fn filter_counts(gpu: &Gpu, resident: &Resident, same: bool) -> Result<f64> {
-    let Resident { n, boxes, survivors, view, .. } = resident;
-    let bind_groups = [(); 32].map(|()| {
-        let [own, count] = ["survivors", "count"].map(|of| buffer(&gpu.device, of, 16, RESULT));
-        let operands = [boxes, if same { survivors } else { &own }, &count, view];
-        bind(&gpu.device, &gpu.bind_group_layout, &operands.map(|buffer| (buffer, buffer.size())))
+    let Resident { n, boxes, survivors, counts, view, .. } = resident;
+    let group = |survivors: &wgpu::Buffer, count: &wgpu::Buffer| {
+        let operands = [boxes, survivors, count, view].map(|buffer| (buffer, buffer.size()));
+        bind(&gpu.device, &gpu.bind_group_layout, &operands)
+    };
+    let all = [(); 32].map(|()| buffer(&gpu.device, "count", 16, RESULT));
+    let bind_groups = all.each_ref().map(|count| {
+        let own = buffer(&gpu.device, "survivors", 16, RESULT);
+        group(if same { survivors } else { &own }, count)
     });
     let step = |bind_group| (&gpu.kernels[COUNT][0], bind_group, groups(*n) as u32);
-    Ok(filter_pass(gpu, "counts", &bind_groups.each_ref().map(step), resident)?.1)
+    let (_, us) = filter_pass(gpu, "counts", &bind_groups.each_ref().map(step), resident)?;
+    // What is timed has to be right as well.
+    let alone = group(survivors, counts);
+    let (wanted, _) = filter_pass(gpu, "count", &[step(&alone)], resident)?;
+    for count in &all {
+        let counted = words(&gpu.device, &gpu.queue, &gpu.errors, count, 1)?[0];
+        if u64::from(counted) != wanted {
+            return Err(format!("one of 32 counts is {counted}, alone it is {wanted}").into());
+        }
+    }
+    Ok(us)
 }
 
 /// What a dispatch is made of: a pipeline, its operands, workgroups.
@@ -594,7 +608,7 @@ pub fn random_boxes(n: usize) -> Vec<Rect> {
 }
 
 /// The filter on every core: each filters a share, and the shares are joined in order.
-fn cpu_filter_all(boxes: &[Rect], view: &Rect) -> Vec<Rect> {
+pub fn cpu_filter_all(boxes: &[Rect], view: &Rect) -> Vec<Rect> {
     let threads = std::thread::available_parallelism().map_or(1, |threads| threads.get());
     let share = boxes.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {

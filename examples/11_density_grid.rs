@@ -522,7 +522,7 @@ fn count_threads() -> usize {
 }
 
 /// Of a point: on the host, staged, on the device, and binned; and for each thread a grid.
-fn count_bytes(n: u64) -> u64 {
+pub fn count_bytes(n: u64) -> u64 {
     28 * n + 4 * (CELLS * (count_threads() + 5)) as u64
 }
 

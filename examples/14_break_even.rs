@@ -912,8 +912,10 @@ fn beside_the_card(machine: &Machine, bytes: f64) {
     row("the CPU reads, GB/s", rate(cpu), rates[1].map(|rate| rate / 1e9));
     row("the GPU reads, GB/s", rate(gpu.read.at(bytes)), rates[2].map(|rate| rate / 1e9));
     for (who, side) in [("a thread", one), ("all cores", all), ("the GPU", gpu)] {
-        row(&format!("{who}: operations, 10^9/s"), 1.0 / side.work, None);
-        row(&format!("{who}: increments, 10^9/s"), 1.0 / side.scattered, None);
+        // The least that `calibrate` takes stands for nothing measured.
+        let rate = |ns: f64| if ns > 1e-6 { 1.0 / ns } else { f64::NAN };
+        row(&format!("{who}: operations, 10^9/s"), rate(side.work), None);
+        row(&format!("{who}: increments, 10^9/s"), rate(side.scattered), None);
     }
     let (Some(floor), [Some(upload), Some(cpu), Some(gpu)]) = (floor_there, rates) else {
         say(
@@ -940,10 +942,10 @@ fn on_the_card(name: &str, unit: &str) -> Option<f64> {
 }
 
 /// What was checked, by name: µs predicted and measured, on the CPU, streamed and resident.
-type Check = (String, [f64; 3], [f64; 3]);
+pub type Check = (String, [f64; 3], [f64; 3]);
 
 /// Says how the predictions compare. Returns what percentage is within 2×, and the farthest off.
-fn how_far_off(checks: &[Check]) -> [f64; 2] {
+pub fn how_far_off(checks: &[Check]) -> [f64; 2] {
     say("\n| predicted ÷ measured | least | median |  most | within 2× |");
     say("|----------------------|------:|-------:|------:|----------:|");
     let off = |ratio: f64| ratio.max(1.0 / ratio);

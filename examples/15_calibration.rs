@@ -216,11 +216,16 @@ pub fn report(notes: &Notes) -> Vec<String> {
     let open = |slots: &[&Slot]| slots.iter().any(|slot| !slot.done);
     lines.push(match chapters.iter().find(|(_, slots)| open(slots)) {
         Some((two, _)) if notes.titles.contains_key(*two) => {
-            let stem = title(two).to_lowercase().replace(char::is_whitespace, "_");
+            // Up to what a hand may have added to the heading.
+            let plain = title(two).to_lowercase();
+            let plain = plain.split(|sign: char| !sign.is_alphanumeric() && sign != ' ').next();
+            let stem = plain.unwrap_or_default().trim().replace(' ', "_");
             format!("Next: {}, guide/{stem}.md", title(two))
         }
         Some((two, _)) => format!("Next: chapter {two}"),
-        None if open(&own) => format!("All is measured; the line below is for {OWN}."),
+        None if open(&own) && total.is_some() => {
+            format!("All is measured; the line below is for {OWN}.")
+        }
         None => "All is measured.".to_string(),
     });
     if let Some(Score { holds, low, high, median }) = total {

@@ -12,8 +12,8 @@ mod example;
 mod process;
 
 use example::{
-    Gpu, KERNELS, ODD_BOXES, OPTIONAL, ORDERED, Rect, cpu_filter, filter, filter_agrees,
-    filter_survivors, groups, meets, random_boxes, setup, upload,
+    Gpu, KERNELS, ODD_BOXES, OPTIONAL, ORDERED, Rect, cpu_filter, cpu_filter_all, filter,
+    filter_agrees, filter_survivors, groups, meets, random_boxes, setup, upload,
 };
 use wgpu::Features;
 
@@ -54,7 +54,10 @@ static SUBGROUPS: LazyLock<bool> = LazyLock::new(|| {
 #[track_caller]
 fn all_agree(gpu: &Gpu, boxes: &[Rect], view: &Rect) -> usize {
     let resident = upload(gpu, boxes).unwrap();
+    let bits = |boxes: Vec<Rect>| boxes.concat().into_iter().map(f32::to_bits).collect::<Vec<_>>();
     let exact = cpu_filter(boxes, view).len();
+    let all = bits(cpu_filter_all(boxes, view));
+    assert!(all == bits(cpu_filter(boxes, view)), "all cores, n = {}, {view:?}", boxes.len());
     let here = if *SUBGROUPS { KERNELS.len() } else { ORDERED + 1 };
     for (kernel, (name, _)) in KERNELS.into_iter().enumerate().take(here).skip(1) {
         let n = boxes.len();

@@ -2,15 +2,15 @@
 //! outside or NaN.
 //!
 //! Not proven: that no count is ever lost on an adapter with more workgroups at once than this one; that
-//! any of the ways is faster than another.
+//! any of the ways is faster than another; that `cached` uses its counters, since the grid is right without.
 
 #[path = "../examples/11_density_grid.rs"]
 mod example;
 mod process;
 
 use example::{
-    Gpu, KERNELS, Point, SIDE, TILE, cell, cells, count_all, count_one, density, groups,
-    points_all_over, points_in_clusters, points_in_one, points_on_the_edge, setup, upload,
+    Gpu, KERNELS, Point, SIDE, TILE, cell, cells, count_all, count_bytes, count_one, density,
+    groups, points_all_over, points_in_clusters, points_in_one, points_on_the_edge, setup, upload,
 };
 
 // Named here, so that the compiler finds a use for all of the example.
@@ -32,6 +32,7 @@ const SIZES: [usize; 14] =
 #[track_caller]
 fn agree(gpu: &Gpu, what: &str, points: &[Point]) -> u32 {
     let exact = count_one(points);
+    assert!(count_all(points) == exact, "{what}, all cores");
     for (kernel, (name, _)) in KERNELS.into_iter().enumerate() {
         let resident = upload(gpu, points).unwrap();
         // The second time, what the first has left must not count.
@@ -201,4 +202,34 @@ fn the_groups_are_as_few_as_will_do() {
     }
     // A workgroup of the cache counts to 2^20 - 1 at most, and has fewer points than that.
     assert!((1u64 << 25).div_ceil(u64::from(groups(1 << 25))) < (1 << 20) - 1);
+}
+
+/// Of a point: 8 B on the host, staged and on the device, and 4 B binned.
+#[test]
+fn the_memory_asked_for_grows_with_the_points() {
+    assert_eq!(count_bytes(1 << 24) - count_bytes(0), 28 << 24);
+}
+
+/// The last line's ratios are those of the rows above it, as far as they are printed.
+#[test]
+fn the_ratios_in_the_notes_are_the_tables() {
+    let ended = process::run(EXAMPLE.quick);
+    let us = |set: &str, by: &str| {
+        let begin = format!("| {set:<8} | {by:<14} |");
+        let row = ended.stdout.lines().find(|row| row.starts_with(&begin)).expect("a row");
+        row.split('|').nth(3).expect("a third cell").trim().parse::<f64>().expect("µs")
+    };
+    let [flat, one] = ["all over", "one cell"].map(|set| us(set, "flat"));
+    let last = ended.stdout.lines().last().expect("a last line");
+    for (id, wanted) in [
+        ("11.1", one / flat),
+        ("11.2", us("clusters", "flat") / us("clusters", "cached")),
+        ("11.3", one / us("one cell", "cached")),
+        ("11.4", flat / us("all over", "tiled")),
+    ] {
+        let (_, rest) = last.split_once(&format!("{id} measured ")).expect("its id");
+        let printed = rest.split('×').next().and_then(|number| number.parse::<f64>().ok());
+        let printed = printed.expect("a ratio");
+        assert!((printed - wanted).abs() <= 0.02 * wanted + 0.005, "{id}: {printed}, not {wanted}");
+    }
 }

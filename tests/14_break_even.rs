@@ -13,7 +13,7 @@ use data::{SIZES, signed, whole};
 use example::{
     ADD, CHAINS_ON_CPU, Curve, Engine, FLIPS, HASH, HELD_OUT, HISTOGRAM, KEEP, Machine,
     OPERATOR_KERNELS, Operator, SUM, Side, by_card, chains_on_gpu, cpu_operator, cpu_operator_all,
-    launch_kernel, load_columns, operator_agrees, operator_engine, operator_words,
+    how_far_off, launch_kernel, load_columns, operator_agrees, operator_engine, operator_words,
 };
 
 // Named here, so that the compiler finds a use for all of the example.
@@ -24,7 +24,7 @@ const EXAMPLE: process::Example = process::Example {
     quick: &["16"],
     outside: &["0", "15", "26"],
     too_large: &[],
-    // Where no work would let a streamed sum win, there is nothing to note.
+    // Where no work would let a streamed sum win, 14.3 is `none`.
     ids: |_| &["14.1", "14.2", "14.3"],
 };
 
@@ -315,4 +315,18 @@ fn an_answer_that_is_off_does_not_agree() {
         assert!(operator_agrees(kernel, 256, &answer, [&data, &data]).is_err(), "{kernel}");
     }
     assert!(operator_agrees(ADD, 256, &[], [&data, &data]).is_err());
+}
+
+/// Of nine predictions one is three times too high, and one at twice still counts.
+#[test]
+fn the_share_within_twice_and_the_farthest_off_are_those_of_the_checks() {
+    let check = |said: [f64; 3]| ("sum".to_string(), said, [10.0, 20.0, 30.0]);
+    let right = check([10.0, 20.0, 30.0]);
+    let [share, worst] = how_far_off(&[right.clone(), check([10.0, 60.0, 60.0]), right.clone()]);
+    near(share, 100.0 * 8.0 / 9.0);
+    near(worst, 3.0);
+    let [share, worst] = how_far_off(&[right.clone(), check([10.0, 20.0, 3.0])]);
+    near(share, 100.0 * 5.0 / 6.0);
+    near(worst, 0.1);
+    near(how_far_off(&[right])[0], 100.0);
 }

@@ -329,8 +329,13 @@ fn a_side_is_named_where_most_of_a_kind_miss_on_it() {
     let lines = report(&notes(text));
     let wanted = "You guess times too low: multiply the next by 4.00.";
     assert!(lines.iter().any(|line| line == wanted), "{lines:?}");
-    for row in ["| times ", "| bandwidths "] {
-        assert!(lines.iter().any(|line| line.starts_with(row)), "{row} in {lines:?}");
+    for row in [
+        "| times                |     3/3 |     0 |       3 |        0 |   0.25× |",
+        "| bandwidths           |     1/1 |     1 |       0 |        0 |   1.00× |",
+        "- 5.00× too low: 02.3 c",
+        "- 4.00× too low: 02.1 a",
+    ] {
+        assert!(lines.iter().any(|line| line == row), "{row} in {lines:?}");
     }
     // Two on one side are chance.
     let lines = report(&notes(text.split("- 02.3").next().unwrap()));
@@ -437,4 +442,32 @@ fn notes_that_cannot_be_read_exit_1_with_one_line() {
     process::says_one_line(&run_in(&large), 1, "notes.md is too large for notes");
     assert!(load_notes(&large.join("notes.md")).is_err());
     std::fs::remove_dir_all(large).unwrap();
+}
+
+#[test]
+fn the_widest_misses_come_first_each_with_its_side() {
+    let text = "- 02.1 a: predict 3 µs  measured 1 µs\n- 02.2 b: predict 1 µs  measured 100 µs\n\
+                - 02.3 c: predict 5 µs  measured 1 µs\n- 02.4 d: predict 10 µs  measured 1 µs\n";
+    let lines = report(&notes(text));
+    let misses: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("- ")).collect();
+    let wanted = ["100× too low: 02.2 b", "10.00× too high: 02.4 d", "5.00× too high: 02.3 c"];
+    assert_eq!(misses, wanted);
+}
+
+/// Where a hand left out one unit, the other number's says the kind.
+#[test]
+fn one_unit_tells_the_kind_of_both() {
+    for pair in ["predict 1  measured 4 µs", "predict 1 µs  measured 4"] {
+        let lines = report(&notes(&format!("- 02.1 a: {pair}\n")));
+        assert!(lines.iter().any(|line| line.starts_with("| times ")), "{pair}: {lines:?}");
+    }
+}
+
+#[test]
+fn an_edited_heading_and_notes_without_predictions_lead_on() {
+    let heading = TEMPLATE.replace("## 01 Object ladder", "## 01 Object ladder (done)");
+    assert_eq!(next(&heading), "Next: 01 Object ladder (done), guide/01_object_ladder.md");
+    // Nothing predicted is nothing to score: then there is no line for its own slots.
+    let measured = filled(|id| (id < "15").then_some(("__", "10")));
+    assert_eq!(next(&measured), "All is measured.");
 }

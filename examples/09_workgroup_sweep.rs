@@ -134,6 +134,7 @@ pub enum Verdict {
     Flat,
     Plateau,
     Peak,
+    Scattered,
     Noise,
 }
 
@@ -146,11 +147,12 @@ pub fn verdict(curve: &[[f64; 3]]) -> (Verdict, Range<usize>) {
     let before = (0..best).rev().take_while(alike).count();
     let after = (best..curve.len()).take_while(alike).count();
     let (together, all) = (before + after, curve.len());
-    // All of them, or some that are no neighbours: where the best is not sure, that is chance.
-    let scattered = together == all || (0..all).filter(alike).count() > together;
+    let scattered = (0..all).filter(alike).count() > together;
     let verdict = match together {
-        _ if scattered && high - low > NOISY * median => Verdict::Noise,
+        // All of them, or some that are no neighbours: where the best is not sure, that is chance.
+        _ if (scattered || together == all) && high - low > NOISY * median => Verdict::Noise,
         _ if together == all => Verdict::Flat,
+        1 if scattered => Verdict::Scattered,
         1 => Verdict::Peak,
         _ => Verdict::Plateau,
     };
@@ -183,7 +185,10 @@ pub fn recall(path: &Path, key: &str, allowed: &[Vec<Shape>]) -> std::result::Re
 
 /// Adds a line, or puts it in the place of the one with the same key. Damaged ones go.
 pub fn keep(path: &Path, key: &str, [scale, blur]: Kept) -> std::io::Result<()> {
-    let text = sweep_file(path).unwrap_or_default();
+    let text = match sweep_file(path) {
+        Err(error) if path.exists() => return Err(std::io::Error::other(error)),
+        text => text.unwrap_or_default(),
+    };
     let other = |line: &&str| unsealed(line).is_some_and(|line| !line.starts_with(key));
     let ours = sealed(&format!("{key}{}\t{}", winner_out(scale), winner_out(blur)));
     let lines = text.lines().filter(other).chain([ours.as_str()]);
@@ -223,15 +228,8 @@ fn lesson(n: Option<u64>) -> Result<()> {
         let name = |place: usize| shape_name(all[place].kernel, all[place].shape);
         let worse = |place: usize| curve[place][1] / curve[best][1];
         let [first, last] = [name(alike.start), name(alike.end - 1)];
-        say(match verdict {
-            Verdict::Flat => "Flat: here no size is better than another.".into(),
-            Verdict::Plateau => format!("A plateau, {first} to {last}: any of them will do."),
-            Verdict::Peak if all.len() > alike.end && alike.start > 0 => {
-                format!("A peak, {first}: an edit may move it.")
-            }
-            Verdict::Peak => format!("A slope: {first}, where the candidates end."),
-            Verdict::Noise => "No verdict: the runs of one size differ as the sizes do.".into(),
-        });
+        let inside = alike.start > 0 && alike.end < all.len();
+        say(sweep_sentence(verdict, &first, &last, inside));
         let [a, b] =
             [cold, lucky].map(|place| format!("{}, {:.2}× its time", name(place), worse(place)));
         let best_name = name(best);
@@ -757,25 +755,39 @@ fn sweep_table(all: &[Candidate], n: u64, lanes: u32) {
     }
 }
 
+/// What a verdict says, of neighbours from `first` to `last`; `inside` if no end of the curve is one.
+fn sweep_sentence(verdict: Verdict, first: &str, last: &str, inside: bool) -> String {
+    match verdict {
+        Verdict::Flat => "Flat: here no size is better than another.".into(),
+        Verdict::Plateau => format!("A plateau, {first} to {last}: any of them will do."),
+        Verdict::Peak if inside => format!("A peak, {first}: an edit may move it."),
+        Verdict::Peak => format!("A slope: {first}, where the candidates end."),
+        Verdict::Scattered => {
+            format!("Scattered: {first} is best, and some that are no neighbours are as good.")
+        }
+        Verdict::Noise => "No verdict: the runs of one size differ as the sizes do.".into(),
+    }
+}
+
 /// A second run: the winners do the work, and are looked at once more.
 fn sweep_spared(gpu: &Sweeper, data: &Swept, path: &Path, kept: Kept) -> Result<()> {
     say(format_args!("kept    in {}: no sweep; delete it to sweep again", path.display()));
     say("\n| kernel | size  | then µs |  now µs |");
     say("|--------|------:|--------:|--------:|");
-    let mut drifted = false;
+    let mut drifted = 0;
     for (kernel, (shape, then)) in kept.into_iter().enumerate() {
         let winner = sweep(gpu, data, kernel, &[shape])?.remove(0);
         sweep_agree(gpu, data, &winner, u64::MAX)?;
         let [_, now, _] = middle(&winner.runs);
         let name = shape_name(kernel, shape);
         say(format_args!("| {:<6} | {name:>5} | {then:>7.1} | {now:>7.1} |", KERNELS[kernel]));
-        drifted |= now > 1.25 * then || then > 1.25 * now;
+        drifted += usize::from(now > 1.25 * then || then > 1.25 * now);
     }
+    let changed = "something changed that the key does not name. Sweep again.";
     say(match drifted {
-        true => {
-            "\nOne is not what it was: something changed that the key does not name. Sweep again."
-        }
-        false => "\nBoth are as fast as when they won.",
+        0 => "\nBoth are within a quarter of what they took when they won.".into(),
+        1 => format!("\nOne is not what it was: {changed}"),
+        _ => format!("\nNeither is what it was: {changed}"),
     });
     say(format_args!("For notes.md:  09.1 measured {} lanes", kept[SCALE].0[0]));
     Ok(())

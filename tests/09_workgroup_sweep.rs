@@ -180,7 +180,8 @@ fn made_up_curves_get_their_verdicts() {
         ("flat to the bit", &[7.0, 7.0, 7.0], 0.0, Verdict::Flat, 0..3),
         ("one size", &[100.0], 0.01, Verdict::Flat, 0..1),
         ("noise", &[130.0, 110.0, 100.0, 125.0], 0.4, Verdict::Noise, 0..4),
-        ("two tops", &[100.0, 140.0, 101.0, 150.0], 0.01, Verdict::Peak, 0..1),
+        ("two tops", &[100.0, 140.0, 101.0, 150.0], 0.01, Verdict::Scattered, 0..1),
+        ("a top beside a plateau", &[101.0, 140.0, 100.0, 102.0], 0.01, Verdict::Plateau, 2..4),
         ("two tops in noise", &[100.0, 140.0, 101.0, 150.0], 0.3, Verdict::Noise, 0..1),
         // Noise hides the small differences, and not the large one.
         ("a plateau in noise", &[300.0, 110.0, 100.0, 125.0], 0.3, Verdict::Plateau, 1..4),

@@ -6,7 +6,7 @@
 //! Read:  guide/04_tree_reduction.md
 //!
 //! Rungs: 2 and 11 as 02; 3 its own: larger limits, float atomics; 4, 5 and 7 its own: two modules,
-//! five entry points, four bindings; 8 and 9 its own: one buffer bound twice, as vec4 and as f32; 10
+//! seven entry points, four bindings; 8 and 9 its own: one buffer bound twice, as vec4 and as f32; 10
 //! and 12 its own: two dispatches in one pass, and one f32 comes back.
 
 use std::collections::BTreeSet;

@@ -4,6 +4,7 @@
 //
 // In:  quads and scalars, one buffer bound twice: n / 4 vec4 to load four at once, n f32 for the rest.
 // Out: partials, one f32 per workgroup; total, one f32. Or copied, n / 4 vec4.
+//      Binding 2 stands for either: an entry point binds the one of the two that it names.
 
 const WIDTH: u32 = 256u;
 

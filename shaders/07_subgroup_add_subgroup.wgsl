@@ -18,8 +18,8 @@ const LEAST: u32 = 4u;
 
 var<workgroup> scratch: array<f32, WIDTH / LEAST>;
 
-// The sum of `own` over the workgroup, for lane 0. `place` is a lane's number in its subgroup.
-fn fold(lane: u32, place: u32, own: f32) -> f32 {
+// The sum of `own` over the workgroup, in the first subgroup; 0 in the others. `place` is a lane's number in its subgroup.
+fn workgroup_sum(lane: u32, place: u32, own: f32) -> f32 {
     let sum = subgroupAdd(own);
     // Where no other subgroup writes: it has LEAST lanes or more, side by side. Between are zeros.
     if place == 0u {
@@ -58,7 +58,7 @@ fn four_strided(
     let first = group.x * WIDTH * 4u + lane;
     let own = element(first) + element(first + WIDTH)
         + element(first + 2u * WIDTH) + element(first + 3u * WIDTH);
-    let sum = fold(lane, place, own);
+    let sum = workgroup_sum(lane, place, own);
     if lane == 0u {
         partials[group.x] = sum;
     }
@@ -103,7 +103,7 @@ fn many(
         b.x += scalars[last];
     }
     a = (a + b) + (c + d);
-    let sum = fold(lane, place, (a.x + a.y) + (a.z + a.w));
+    let sum = workgroup_sum(lane, place, (a.x + a.y) + (a.z + a.w));
     if lane == 0u {
         partials[group.x] = sum;
     }
@@ -126,7 +126,7 @@ fn finish(@builtin(local_invocation_index) lane: u32, @builtin(subgroup_invocati
         let j = i + 4u * WIDTH;
         own += (partial(j) + partial(j + WIDTH)) + (partial(j + 2u * WIDTH) + partial(j + 3u * WIDTH));
     }
-    let sum = fold(lane, place, own);
+    let sum = workgroup_sum(lane, place, own);
     if lane == 0u {
         total = sum;
     }
@@ -135,7 +135,7 @@ fn finish(@builtin(local_invocation_index) lane: u32, @builtin(subgroup_invocati
 var<workgroup> counts: array<u32, WIDTH / LEAST>;
 
 // An exclusive scan: how many elements before this one, in its workgroup, are above a half. It is
-// `fold` but for two lines: what is before me in my subgroup, and only the subgroups before mine.
+// `workgroup_sum` but for two lines: what is before me in my subgroup, and only the subgroups before mine.
 @compute @workgroup_size(WIDTH)
 fn rank(
     @builtin(local_invocation_index) lane: u32,

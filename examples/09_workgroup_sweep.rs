@@ -199,7 +199,7 @@ fn lesson(n: Option<u64>) -> Result<()> {
     let gpu = sweeper()?;
     header(&gpu.adapter, gpu.flags);
     let (info, limits) = (gpu.adapter.get_info(), gpu.device.limits());
-    let (lanes, n) = (info.subgroup_max_size.max(4), sweep_size(&gpu, n)?);
+    let ([lanes, most], n) = (subgroups(&info), sweep_size(&gpu, n)?);
     let numbers = random(n as usize);
     let data = swept(&gpu, bytemuck::cast_slice(&numbers))?;
     let allowed = [SCALE, BLUR].map(|kernel| candidates(kernel, lanes, &limits));
@@ -210,13 +210,13 @@ fn lesson(n: Option<u64>) -> Result<()> {
     }
     let (mut winners, mut notes) = (Vec::new(), String::new());
     for (kernel, mut shapes) in allowed.into_iter().enumerate() {
-        // One and a half subgroups: outside the contest, and worth a look.
+        // One and a half subgroups, where their size is known: outside the contest, and worth a look.
         let outside = [lanes + lanes / 2, 1];
-        if kernel == SCALE {
+        if kernel == SCALE && lanes == most {
             shapes.insert(1, outside);
         }
         let all = sweep(&gpu, &data, kernel, &shapes)?;
-        sweep_table(&all, n, lanes);
+        sweep_table(&all, n, [lanes, most]);
         let all: Vec<_> = all.iter().filter(|candidate| candidate.shape != outside).collect();
         let curve: Vec<_> = all.iter().map(|candidate| middle(&candidate.runs)).collect();
         let (verdict, alike) = verdict(&curve);
@@ -701,7 +701,10 @@ fn sweep_size(gpu: &Sweeper, n: Option<u64>) -> Result<u64> {
     });
     // Data, staging, input and output; then the output comes back, and is copied out.
     fits(&gpu.device, 4 * n).and_then(|()| memory(6 * 4 * n))?;
-    let lanes = gpu.adapter.get_info().subgroup_max_size;
+    let lanes = match subgroups(&gpu.adapter.get_info()) {
+        [least, most] if least < most => format!("{least} to {most}"),
+        [lanes, _] => lanes.to_string(),
+    };
     say(format_args!(
         "runs    n = {n}, subgroups of {lanes}; all sizes in turn, 60 rounds or 2.5 s"
     ));
@@ -731,8 +734,14 @@ fn shape_name(kernel: usize, [columns, rows]: Shape) -> String {
     if kernel == SCALE { columns.to_string() } else { format!("{columns}×{rows}") }
 }
 
+/// The least and the most lanes of a subgroup: where the driver does not tell, a wide range (07).
+pub fn subgroups(info: &wgpu::AdapterInfo) -> [u32; 2] {
+    let least = info.subgroup_min_size.max(4);
+    [least, info.subgroup_max_size.max(least)]
+}
+
 /// The curve: the better, the longer; light is where the median is not sure.
-fn sweep_table(all: &[Candidate], n: u64, lanes: u32) {
+fn sweep_table(all: &[Candidate], n: u64, [lanes, most]: [u32; 2]) {
     let name = KERNELS[all[0].kernel];
     say(format_args!(
         "\n| {name:<5} |   groups | idle |    cold |   least |  median | spread | speed      |"
@@ -742,14 +751,17 @@ fn sweep_table(all: &[Candidate], n: u64, lanes: u32) {
     for Candidate { kernel, shape, cold, runs, .. } in all {
         let [low, median, high] = middle(runs);
         let groups: u64 = sweep_groups(*kernel, *shape, n).iter().product();
+        let idle = match lanes == most || (shape[0] * shape[1]).is_multiple_of(most) {
+            true => format!("{:.0}%", 100.0 * idle(*kernel, *shape, n, lanes)),
+            false => "?".into(),
+        };
         let cells = |us: f64| (10.0 * best / us).round() as usize;
         let curve = "█".repeat(cells(high)) + &"░".repeat(cells(low) - cells(high));
         let us = [*cold, runs[0], median];
         let [cold, least, median_us] = us.map(|us| format!("{us:.*}", usize::from(us < 1e5)));
         say(format_args!(
-            "| {:>5} | {groups:>8} | {:>3.0}% | {cold:>7} | {least:>7} | {median_us:>7} | {:>5.1}% | {curve:<10} |",
+            "| {:>5} | {groups:>8} | {idle:>4} | {cold:>7} | {least:>7} | {median_us:>7} | {:>5.1}% | {curve:<10} |",
             shape_name(*kernel, *shape),
-            100.0 * idle(*kernel, *shape, n, lanes),
             100.0 * (high - low) / median,
         ));
     }
@@ -806,9 +818,13 @@ fn sweep_path() -> std::path::PathBuf {
 /// What is in the file; text that is none becomes signs that no line of ours has.
 fn sweep_file(path: &Path) -> std::result::Result<String, String> {
     use std::io::{ErrorKind, Read};
+    const LONGEST: u64 = 1 << 20;
     let mut bytes = Vec::new();
-    let read = |file: std::fs::File| file.take(1 << 20).read_to_end(&mut bytes);
+    let read = |file: std::fs::File| file.take(LONGEST + 1).read_to_end(&mut bytes);
     match std::fs::File::open(path).and_then(read) {
+        Ok(length) if length as u64 > LONGEST => {
+            Err(format!("{} is longer than 1 MiB; delete it", path.display()))
+        }
         Ok(_) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
         Err(error) if error.kind() == ErrorKind::NotFound => Err("nothing so far".into()),
         Err(error) => Err(format!("{} cannot be read: {error}", path.display())),

@@ -12,7 +12,7 @@ mod process;
 
 use example::{
     BLUR, KERNELS, SCALE, Shape, Verdict, candidates, compile, cpu, idle, keep, key, middle,
-    recall, sealed, sweep, sweep_agree, sweep_groups, sweeper, swept, verdict,
+    recall, sealed, subgroups, sweep, sweep_agree, sweep_groups, sweeper, swept, verdict,
 };
 use wgpu::Limits;
 
@@ -358,6 +358,16 @@ fn a_damaged_line_is_ignored_with_a_word() {
     assert_eq!(recall(&file.0, &ours, &allowed()), Ok(KEPT));
 }
 
+/// Metal tells 4 to 64, and Vulkan 4 to 128 where it cannot ask: the doubling begins at the least.
+#[test]
+fn a_range_of_subgroups_leaves_out_no_size() {
+    for (least, most, wanted) in [(4, 64, [4, 64]), (32, 32, [32, 32]), (0, 0, [4, 4])] {
+        let told =
+            wgpu::AdapterInfo { subgroup_min_size: least, subgroup_max_size: most, ..info() };
+        assert_eq!(subgroups(&told), wanted);
+    }
+}
+
 /// A whole line, with a right seal, that asks for what this device does not have.
 #[test]
 fn a_size_that_is_no_candidate_is_not_trusted() {
@@ -394,6 +404,13 @@ fn a_file_that_cannot_be_read_or_written_is_a_word_and_no_panic() {
     let why = recall(&folder, &ours, &allowed()).unwrap_err();
     assert!(why.contains("cannot be read"), "{why}");
     assert!(keep(&folder, &ours, KEPT).is_err());
+    // What is too long to be ours is not cut down to what was read of it.
+    let long = File::new("long");
+    std::fs::write(&long.0, "x\n".repeat(1 << 20)).unwrap();
+    let why = recall(&long.0, &ours, &allowed()).unwrap_err();
+    assert!(why.ends_with("is longer than 1 MiB; delete it"), "{why}");
+    assert!(keep(&long.0, &ours, KEPT).is_err());
+    assert_eq!(std::fs::metadata(&long.0).unwrap().len(), 2 << 20);
     assert!(keep(Path::new("no such folder/x.kept"), &ours, KEPT).is_err());
     assert_eq!(recall(Path::new(""), &ours, &allowed()), Err("nothing so far".into()));
 }

@@ -18,6 +18,8 @@ const OPTIONAL: [(wgpu::Features, &str, &str, &[u32]); 4] = [
     (wgpu::Features::SUBGROUP, "subgroups", "sums without memory", &[7, 10, 13]),
     (wgpu::Features::MAPPABLE_PRIMARY_BUFFERS, "mappable primary", "uploads without a copy", &[8]),
 ];
+/// Bytes of workgroup memory that a tile of 11 fills.
+const TILE: u32 = 64 * 64 * 4;
 /// Limits that lessons ask for, or run into.
 type Limit = fn(&wgpu::Limits) -> u64;
 const LIMITS: [(&str, Limit); 5] = [
@@ -56,9 +58,15 @@ pub fn main() {
 
 /// What a lesson will be like on an adapter with these features and limits.
 pub fn outlook(lesson: u32, features: wgpu::Features, limits: &wgpu::Limits) -> String {
+    if lesson == 15 {
+        return "runs whole, on no adapter".into();
+    }
     let mut short = Vec::new();
     let note = |limit, needs, has| short.push(format!("{limit} is {has} of {needs}"));
-    wgpu::Limits::downlevel_defaults().check_limits_with_fail_fn(limits, false, note);
+    let least = wgpu::Limits::downlevel_defaults();
+    let memory = if lesson == 11 { TILE } else { least.max_compute_workgroup_storage_size };
+    let needed = wgpu::Limits { max_compute_workgroup_storage_size: memory, ..least };
+    needed.check_limits_with_fail_fn(limits, false, note);
     if !short.is_empty() {
         return format!("cannot run: {}", short.join(", "));
     }

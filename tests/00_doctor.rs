@@ -35,6 +35,8 @@ fn missing_features_are_named_where_a_lesson_has_a_use_for_them() {
         (4, STAMPS, "runs without float atomics"),
         (4, ATOMICS, "runs without timestamps"),
         (4, STAMPS | ATOMICS, "runs whole"),
+        (11, STAMPS, "cannot run: max_compute_workgroup_storage_size is 16352 of 16384"),
+        (15, Features::empty(), "runs whole, on no adapter"),
     ] {
         assert_eq!(
             outlook(lesson, features, &Limits::downlevel_defaults()),

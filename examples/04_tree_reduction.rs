@@ -251,10 +251,8 @@ fn lesson(n: Option<u64>) -> Result<()> {
         say(format_args!("Four in a row read at {:.2}× the speed of four strided.", row / strided));
         notes += &format!("   04.2 measured {:.2}×", row / strided);
     }
-    if atomics > 0.0 {
-        notes += &format!("   04.3 measured {different} sums");
-    }
-    say(format_args!("For notes.md:  {notes}"));
+    let sums = if atomics > 0.0 { format!("{different} sums") } else { "none".into() };
+    say(format_args!("For notes.md:  {notes}   04.3 measured {sums}"));
     Ok(())
 }
 

@@ -237,7 +237,7 @@ fn lesson(n: Option<u64>) -> Result<()> {
         let error = if kernel == 0 { String::new() } else { format!("{error:.1e}") };
         say(format_args!("{row} {:>8.1} | {rate:>7.2} | {error:>6} |", took[kernel]));
     }
-    let mut notes = format!("07.1 measured {:.1} µs", took[2]);
+    let mut with = "none   07.3 measured none".into();
     if kernels.len() > CENSUS {
         sum(&gpu, CENSUS, &small)?;
         let lanes = words(device, queue, errors, &small.partials, 3)?[2];
@@ -249,12 +249,12 @@ fn lesson(n: Option<u64>) -> Result<()> {
         let above = |i: usize| few[i & !255..i].iter().filter(|&&x| x > 0.5).count() as u32;
         (0..few.len()).map(above).eq(ranks).then_some(()).ok_or("a rank is not the CPU's")?;
         say(format_args!("A scan with one barrier gave {} elements the CPU's ranks.", few.len()));
-        notes += &format!("   07.2 measured {:.1} µs   07.3 measured {lanes} lanes", took[4]);
+        with = format!("{:.1} µs   07.3 measured {lanes} lanes", took[4]);
     }
     if let Err(error) = wgpu::naga::front::wgsl::parse_str(STANDARD) {
         say(format_args!("naga rejects the standard's line: {}.", error.message()));
     }
-    say(format_args!("For notes.md:  {notes}"));
+    say(format_args!("For notes.md:  07.1 measured {:.1} µs   07.2 measured {with}", took[2]));
     Ok(())
 }
 

@@ -28,8 +28,9 @@ const EXAMPLE: process::Example = process::Example {
     outside: &[],
     too_large: &["2^32"],
     ids: |printed| {
-        let subgroups = !printed.contains("needs subgroups");
-        if subgroups { &["07.1", "07.2", "07.3"] } else { &["07.1"] }
+        let none = printed.contains("07.2 measured none   07.3 measured none");
+        assert_eq!(none, printed.contains("needs subgroups"), "{printed}");
+        &["07.1", "07.2", "07.3"]
     },
 };
 

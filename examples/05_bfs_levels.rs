@@ -1,6 +1,6 @@
 //! 05 bfs levels: why a phase boundary ends a dispatch, and why that need not end a submit.
 //!
-//! In:    three graphs: R-MAT with 2^scale vertices, a grid of 1024 rows with as many, a path of 1024;
+//! In:    three graphs: R-MAT with 2^scale vertices, from 10 on a grid of as many in 1024 rows, a path of 1024;
 //!        the argument is the scale, 18 if none is given, 12 on a slow adapter.
 //! Out:   per graph and search: levels, dispatches, submits, µs, µs per level; the CPU's beside them.
 //! Run:   cargo run --example 05_bfs_levels 18
@@ -245,15 +245,15 @@ fn lesson(scale: Option<u32>) -> Result<()> {
     }
     let [alone, batched] = [times[8], times[9]].map(|us| us / ROWS as f64);
     let [rmat, grid] = [0, 4].map(|row| times[row] / times[row + 1]);
-    let ahead = [0, 4].map(|row| match times[row + 2].min(times[row + 3]) / times[row + 1] {
+    let cpu = [0, 4].map(|row| match times[row + 2].min(times[row + 3]) / times[row + 1] {
         ratio if ratio > 1.0 => format!("{ratio:.1}× as slow"),
         ratio => format!("{:.1}× as fast", 1.0 / ratio),
     });
     say(format_args!("\nA level of the path: {alone:.1} µs alone, {batched:.2} µs in a batch."));
     say(format_args!("A batch is {rmat:.1}× as fast on R-MAT, {grid:.1}× on the grid."));
-    say(format_args!("Beside it, the CPU is {} on R-MAT, {} on the grid.", ahead[0], ahead[1]));
+    say(format_args!("Beside a batch, the CPU is {} on R-MAT, {} on the grid.", cpu[0], cpu[1]));
     let notes = format!("05.1 measured {alone:.1} µs   05.2 measured {batched:.2} µs");
-    say(format_args!("For notes.md:  {notes}   05.3 measured {rmat:.1}×"));
+    say(format_args!("For notes.md:  {notes}   05.3 measured {rmat:.2}×"));
     Ok(())
 }
 

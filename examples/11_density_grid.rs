@@ -209,7 +209,7 @@ fn lesson(n: Option<u64>) -> Result<()> {
     }
     let n = n.unwrap_or(match density(&gpu, 2, &small)? {
         ..2e3 => 1 << 24,
-        ..5e4 => 1 << 20,
+        ..8e4 => 1 << 20,
         _ => 1 << 14,
     });
     say(format_args!("runs    n = {n}; medians of 15, or of 3 and more in half a second"));

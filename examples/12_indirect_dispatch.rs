@@ -245,7 +245,7 @@ fn lesson(scale: Option<u32>) -> Result<()> {
     say(format_args!("Of {past} asked for, {} come if checked, {} by plan.", came[10], came[6]));
     let [rmat, grid, path] = [0, 5, 10].map(|row| times[row] / times[row + 1]);
     let over = format!("{rmat:.2}× on R-MAT, {grid:.2}× on the grid, {path:.2}× on the path");
-    say(format_args!("A fixed grid takes {over}, of indirect's time."));
+    say(format_args!("`fixed` takes {over}, of indirect's time."));
     let (cpu, rate) = (times[3].min(times[4]) / times[1], arcs[0] / times[1]);
     let cpu = if cpu < 0.1 { format!("{cpu:.5}") } else { format!("{cpu:.2}") };
     say(format_args!("R-MAT: {rate:.0} arcs a µs, {cpu}× as fast as the faster CPU."));

@@ -34,7 +34,7 @@ fn expand(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups)
         return;
     }
     var found = false;
-    // Access: neighbours read neighbouring arcs; depths wherever the arcs lead. Tail: the condition.
+    // Access: neighbours read neighbouring arcs; depths wherever the arcs lead.
     for (var arc = id.x; arc < arrayLength(&tails); arc += groups.x * WIDTH) {
         if atomicLoad(&depths[tails[arc]]) == now.level {
             // Several may find the same vertex. All store the same depth, and atomics allow that.

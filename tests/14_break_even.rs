@@ -327,6 +327,7 @@ fn the_share_within_twice_and_the_farthest_off_are_those_of_the_checks() {
     near(worst, 3.0);
     let [share, worst] = how_far_off(&[right.clone(), check([10.0, 20.0, 3.0])]);
     near(share, 100.0 * 5.0 / 6.0);
-    near(worst, 0.1);
+    // The larger over the smaller, whichever was predicted.
+    near(worst, 10.0);
     near(how_far_off(&[right])[0], 100.0);
 }

@@ -21,7 +21,7 @@
 //!   an empty line, the answer, an empty line, `</details>`.
 //! - **Commands** in `console` and `sh` fences and in code spans name examples, tests and recipes that exist.
 //! - **Try edit**: a `diff` fence whose first row is `--- shaders/X.wgsl` or `--- examples/X.rs`. Each run of `-` rows
-//!   (and of context rows just before it) occurs once in that file, and the edited file still validates or parses;
+//!   (and of context rows just before it) occurs once in that file, and the edited file still validates or compiles;
 //!   ```` ```diff rejected ```` says that naga is meant to reject the edited shader.
 //! - **Index of exhibits**, in `reference/errors.md` between `<!-- gallery: … -->` and `<!-- /gallery -->`: blessed out of
 //!   13's `EXHIBITS`, a shelf each.

@@ -27,8 +27,9 @@ pub fn findings(book: &Book, pages: &[Page]) -> Vec<Finding> {
     found
 }
 
-fn check(book: &Book, page: &Page, rows: &[Row], rejected: bool) -> Result<(), Finding> {
-    let Some((head, body)) = rows.split_first() else { return Ok(()) };
+/// What a fence makes of its file: the file's path, and its text after the edit.
+fn applied<'p>(book: &Book, page: &Page, rows: &'p [Row]) -> Result<(&'p str, String), Finding> {
+    let (head, body) = rows.split_first().expect("a fence with rows");
     let fault = |at: usize, what: String, repair: &str| Finding::new(page.at(at), what, repair);
     let path = head.text.strip_prefix("--- ").unwrap_or_default();
     if !book.files.contains_key(path) {
@@ -56,7 +57,13 @@ fn check(book: &Book, page: &Page, rows: &[Row], rejected: bool) -> Result<(), F
             }
         }
     }
-    let edited = lines.join("\n") + "\n";
+    Ok((path, lines.join("\n") + "\n"))
+}
+
+fn check(book: &Book, page: &Page, rows: &[Row], rejected: bool) -> Result<(), Finding> {
+    let Some(head) = rows.first() else { return Ok(()) };
+    let fault = |what: String, repair: &str| Finding::new(page.at(head.start), what, repair);
+    let (path, edited) = applied(book, page, rows)?;
     let verdict = match path.rsplit('.').next() {
         Some("wgsl") => validate(book, path, &edited),
         Some("rs") => parse(&edited),
@@ -65,20 +72,34 @@ fn check(book: &Book, page: &Page, rows: &[Row], rejected: bool) -> Result<(), F
     match verdict {
         Err(why) if !rejected => {
             let what = format!("{path} is not valid after this edit: {why}");
-            Err(fault(
-                head.start,
-                what,
-                "mend the edit, or call it ```diff rejected where that is its point",
-            ))
+            Err(fault(what, "mend the edit, or call it ```diff rejected where that is its point"))
         }
         // Whether Rust compiles is more than parsing tells, so only a shader can be rejected here.
         Ok(()) if rejected && path.ends_with(".wgsl") => {
             let what =
                 format!("{path} is still valid after this edit, which the fence says is rejected");
-            Err(fault(head.start, what, "take `rejected` off the fence, or mend the edit"))
+            Err(fault(what, "take `rejected` off the fence, or mend the edit"))
         }
         _ => Ok(()),
     }
+}
+
+/// Every edit of a program, applied: where it stands, and the program that it makes.
+pub fn programs(book: &Book, pages: &[Page]) -> Vec<(String, String)> {
+    let mut programs = Vec::new();
+    for page in pages {
+        for (info, rows) in page.fences() {
+            let Some(head) = rows.first().filter(|_| info.starts_with("diff")) else { continue };
+            match applied(book, page, rows) {
+                Ok((path, text)) if path.ends_with(".rs") => {
+                    programs.push((page.at(head.start), text));
+                }
+                // An edit without a place is a fault already.
+                _ => {}
+            }
+        }
+    }
+    programs
 }
 
 /// A hunk is context, then `-` rows, then `+` rows; the next one begins at the next context, or after a gap.
@@ -216,6 +237,68 @@ fn fold(@builtin(global_invocation_id) id: vec3<u32>) {
             "without a place",
             "the line above them",
         );
+    }
+
+    #[test]
+    fn every_edit_of_a_program_is_found_and_applied() {
+        let page = "```diff\n--- examples/02_x.rs\n-    let n = 1;\n+    let n = 2;\n```\n\n```diff\n--- shaders/02_x.wgsl\n-fn f() {}\n```\n\n```rust\nlet n = 3;\n```\n";
+        let book = Book::of(&[("guide/02_x.md", page), ("examples/02_x.rs", EXAMPLE)]);
+        let edited = EXAMPLE.replace("n = 1", "n = 2");
+        let found = programs(&book, &pages(&book));
+        assert_eq!(found, [("guide/02_x.md:2".to_string(), edited)]);
+    }
+
+    /// Parsing is not compiling: a project of its own has every edited program as an example. It shares the target
+    /// folder, and so the packages that are compiled already, and compiles its own code without optimising.
+    #[test]
+    fn every_edit_of_a_program_compiles() {
+        let book = the_book();
+        let programs = programs(&book, &pages(&book));
+        assert!(!programs.is_empty());
+        let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_path_buf();
+        let project = target.join("book/tries");
+        _ = std::fs::remove_dir_all(&project);
+        let write = |path: &str, text: &str| {
+            let path = project.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let mut manifest = book.text("Cargo.toml").replace("members = [\"tests/book\"]", "");
+        manifest =
+            manifest.replace("name = \"gpu-workbook\"", "name = \"tries\"\nautoexamples = false");
+        manifest += "\n[profile.dev.package.tries]\nopt-level = 0\n";
+        for (name, (_, text)) in programs.iter().enumerate() {
+            manifest += &format!("\n[[example]]\nname = \"try_{name}\"\n");
+            write(&format!("examples/try_{name}.rs"), text);
+        }
+        write("Cargo.toml", &manifest);
+        write("Cargo.lock", book.text("Cargo.lock"));
+        // What they include: the shaders, and the heads of the examples that they are copies of.
+        let included = |path: &str| path.starts_with("shaders/") || path.starts_with("examples/");
+        book.files
+            .iter()
+            .filter(|(path, _)| included(path))
+            .for_each(|(path, text)| write(path, text));
+        let mut cargo = std::process::Command::new(env!("CARGO"));
+        cargo.args(["build", "-q", "--offline", "--keep-going", "--examples"]);
+        cargo
+            .args(["--message-format", "short", "--manifest-path"])
+            .arg(project.join("Cargo.toml"));
+        let built = cargo.env("CARGO_TARGET_DIR", &target).output().expect("cargo starts");
+        let said = String::from_utf8_lossy(&built.stderr);
+        let mut faults = Vec::new();
+        // `examples/try_7.rs:506:9: error[E0425]: cannot find …`
+        for line in said.lines().filter(|line| line.contains(": error")) {
+            let place = line.strip_prefix("examples/try_").and_then(|line| line.split_once(".rs:"));
+            let Some((Ok(name), why)) = place.map(|(name, why)| (name.parse::<usize>(), why))
+            else {
+                continue;
+            };
+            let what = format!("the edited program does not compile: line {why}");
+            faults.push(Finding::new(programs[name].0.clone(), what, "mend the edit").fault);
+        }
+        report(faults);
+        assert!(built.status.success(), "{said}");
     }
 
     #[test]

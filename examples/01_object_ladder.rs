@@ -232,14 +232,7 @@ fn lesson(n: u64) -> Result<()> {
         *total += micros;
         say(format_args!("| {rung:>4} | {name:<17} | {micros:>8.1} | {per:<13} |"));
     }
-    // How far off is right: every f32 addition rounds by up to 2^-24 of the total so far, and an
-    // invocation makes a chain of them. The host's f64 additions add nothing that shows.
-    let chain = data.len().div_ceil((groups(data.len()) * WIDTH) as usize);
-    let exact = exact_sum(&data);
-    let bound = chain as f64 * f64::from(f32::EPSILON) / 2.0 * exact;
-    if (sum - exact).abs() > bound {
-        return Err(format!("GPU {sum}, CPU {exact}: rounding explains {bound} at most").into());
-    }
+    let [exact, bound] = explained(sum, &data)?;
     let time = |sum: fn(&[f32]) -> f32| {
         let start = Instant::now();
         black_box(sum(black_box(&data)));
@@ -372,6 +365,19 @@ fn random(n: usize) -> Vec<f32> {
         ((state >> 40) + 1) as f32 / (1 << 24) as f32
     };
     std::iter::repeat_with(next).take(n).collect()
+}
+
+/// The CPU's sum, and how far from it rounding explains the GPU's; it is an `Err` if it does not.
+pub fn explained(sum: f64, data: &[f32]) -> Result<[f64; 2]> {
+    // How far off is right: every f32 addition rounds by up to 2^-24 of the total so far, and an
+    // invocation makes a chain of them. The host's f64 additions add nothing that shows.
+    let chain = data.len().div_ceil((groups(data.len()) * WIDTH) as usize);
+    let exact = exact_sum(data);
+    let bound = chain as f64 * f64::from(f32::EPSILON) / 2.0 * exact;
+    if (sum - exact).abs() <= bound {
+        return Ok([exact, bound]);
+    }
+    Err(format!("GPU {sum}, CPU {exact}: rounding explains {bound} at most").into())
 }
 
 const WIDTH: u32 = 256;

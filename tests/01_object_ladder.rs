@@ -11,7 +11,7 @@ mod example;
 mod process;
 
 use data::{SIZES, signed, whole};
-use example::{climb, cpu_all, cpu_one, exact_sum, memory};
+use example::{climb, cpu_all, cpu_one, exact_sum, explained, memory};
 
 /// The turn, with the driver loaded and kept: some drivers give up once they have been loaded anew
 /// for one climb after another.
@@ -108,4 +108,59 @@ fn more_memory_than_there_is_is_refused() {
     let error = memory(1 << 60).expect_err("no machine has it").to_string();
     assert!(error.contains("MiB and") && error.contains("give a smaller size"), "{error}");
     assert!(memory(0).is_ok());
+}
+
+/// What the lesson stops at: a sum that rounding does not explain. The bound is 2^-24 of the total
+/// for each of the additions in a chain, and 2^20 elements make chains of 16: of ones, it is 1.
+#[test]
+fn a_sum_that_is_off_is_not_explained() {
+    let (ones, exact) = (vec![1.0; 1 << 20], f64::from(1 << 20));
+    for off in [0.0, 1.0, -1.0] {
+        assert_eq!(explained(exact + off, &ones).unwrap(), [exact, 1.0], "off by {off}");
+    }
+    for off in [1.5, -1.5, exact, f64::NAN, f64::INFINITY] {
+        let error = explained(exact + off, &ones).expect_err("it is off").to_string();
+        assert!(error.contains("rounding explains 1 at most"), "off by {off}: {error}");
+    }
+}
+
+/// The number that stands behind these words.
+fn after(printed: &str, words: &str) -> f64 {
+    let (_, rest) = printed.rsplit_once(words).expect(words);
+    let word = rest.split_whitespace().next().expect("a word");
+    word.trim_end_matches([',', '.']).parse().expect("a number")
+}
+
+/// Seven rungs once per process and five per call, and the sums are the rows', as far as printed.
+#[test]
+fn the_sums_in_the_notes_are_the_tables() {
+    let _turn = turn();
+    let printed = &process::quick().stdout;
+    let cells = printed.lines().map(|row| row.split('|').map(str::trim).collect::<Vec<_>>());
+    let rows: Vec<_> =
+        cells.filter(|row| row.len() == 6 && row[1].parse::<u32>().is_ok()).collect();
+    let per: Vec<&str> = rows.iter().map(|row| row[4]).collect();
+    assert_eq!(per, [["process"; 7].as_slice(), &["call"; 5]].concat());
+    let micros = rows.iter().map(|row| row[3].parse::<f64>().expect("µs")).collect::<Vec<_>>();
+    let [process, call] = [&micros[..7], &micros[7..]].map(|rungs| rungs.iter().sum::<f64>());
+    // Half of the last digit of the sum, in ms and in µs, and of those of the rows, in µs.
+    for words in ["Rungs 1 to 7 took ", "01.1 measured "] {
+        let off = (1e3 * after(printed, words) - process).abs();
+        assert!(off <= 50.0 + 7.0 * 0.05 + 1e-6, "{words}is off by {off} µs in {printed}");
+    }
+    for words in ["\ntook ", "01.2 measured "] {
+        let off = (after(printed, words) - call).abs();
+        assert!(off <= 0.5 + 5.0 * 0.05 + 1e-6, "{words}is off by {off} µs in {printed}");
+    }
+}
+
+/// Threads are started for one figure and not for the other, and for a thousand elements that is all
+/// that shows. Each is timed once, so one run in three will do: the other two may have been disturbed.
+#[test]
+fn for_few_elements_one_thread_is_faster_than_all() {
+    let _turn = turn();
+    let faster = |printed: &str| after(printed, "The CPU: ") < after(printed, "on all cores ");
+    let again = || process::run(EXAMPLE.quick).stdout;
+    let (first, mut further) = (&process::quick().stdout, [(); 2].iter().map(|()| again()));
+    assert!(faster(first) || further.any(|printed| faster(&printed)), "{first}");
 }

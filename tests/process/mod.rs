@@ -76,6 +76,12 @@ pub fn run(arguments: &[&str]) -> Ended {
     ended(cargo("run", EXAMPLE.name).arg("--").args(arguments).output().expect("cargo starts"))
 }
 
+/// How it ended with `quick`: one run, for all the tests that read what it printed.
+pub fn quick() -> &'static Ended {
+    static QUICK: LazyLock<Ended> = LazyLock::new(|| run(EXAMPLE.quick));
+    &QUICK
+}
+
 /// Through cargo, since `cargo test --test NN` does not build the example anew; with `-q`, so that
 /// what is on stderr is the example's.
 pub fn cargo(command: &str, example: &str) -> Command {
@@ -203,7 +209,7 @@ fn a_full_stdout_exits_1_with_one_line() {
 #[test]
 fn a_run_prints_its_header_a_table_and_its_ids() {
     let _turn = turn();
-    let ended = run(EXAMPLE.quick);
+    let ended = quick();
     assert!(ended.code == Some(0) && ended.stderr.is_empty(), "{ended:?}");
     let lines: Vec<&str> = ended.stdout.lines().collect();
     // The header is an adapter's, and the one example without has no table without notes.

@@ -56,9 +56,9 @@ pub fn bound(kernel: usize, n: u64, absolute: f64) -> f64 {
 pub struct Gpu {
     adapter: wgpu::Adapter,
     flags: wgpu::InstanceFlags,
-    device: wgpu::Device,
-    queue: wgpu::Queue,
-    errors: flume::Receiver<wgpu::Error>,
+    pub device: wgpu::Device,
+    pub queue: wgpu::Queue,
+    pub errors: flume::Receiver<wgpu::Error>,
     bind_group_layout: wgpu::BindGroupLayout,
     /// In the order of `KERNELS`, without the atomics where there are none.
     pub kernels: Vec<wgpu::ComputePipeline>,
@@ -126,7 +126,7 @@ pub fn setup() -> Result<Gpu> {
 pub struct Resident {
     n: u64,
     input: wgpu::Buffer,
-    partials: wgpu::Buffer,
+    pub partials: wgpu::Buffer,
     total: wgpu::Buffer,
     readback: wgpu::Buffer,
 }
@@ -233,11 +233,7 @@ fn lesson(n: Option<u64>) -> Result<()> {
             say(format_args!("{row} | {:>6} | {:>6} | {:>4} |", "", "", ""));
             continue;
         }
-        let off = |&sum: &u32| (f64::from(f32::from_bits(sum)) - exact).abs();
-        let (error, bound) = (sums.iter().map(off).fold(0.0, f64::max), bound(kernel, n, exact));
-        if error > bound {
-            return Err(format!("{name} is off by {error}, and rounding explains {bound}").into());
-        }
+        let [error, bound] = off_by(kernel, n, exact, &sums)?;
         different = sums.len();
         say(format_args!("{row} | {error:>6.1e} | {bound:>6.1e} | {different:>4} |"));
     }
@@ -450,7 +446,7 @@ fn wait(device: &wgpu::Device, errors: &flume::Receiver<wgpu::Error>) -> Result<
 }
 
 /// Asks for the content of `buffer` before it waits: the work and the map cost one wait together.
-fn read<T: bytemuck::Pod>(
+pub fn read<T: bytemuck::Pod>(
     device: &wgpu::Device,
     errors: &flume::Receiver<wgpu::Error>,
     buffer: &wgpu::Buffer,
@@ -484,6 +480,18 @@ fn random(n: usize) -> Vec<f32> {
 /// The definition of correct.
 fn exact_sum(data: &[f32]) -> f64 {
     data.iter().fold(0.0, |sum, &x| sum + f64::from(x))
+}
+
+/// The largest error of some sums, which are bits, and its bound; it is an `Err` past the bound.
+pub fn off_by(kernel: usize, n: u64, exact: f64, sums: &BTreeSet<u32>) -> Result<[f64; 2]> {
+    let (name, bound) = (KERNELS[kernel].0, bound(kernel, n, exact));
+    let off = |&sum: &u32| (f64::from(f32::from_bits(sum)) - exact).abs();
+    // Not `f64::max`, which would let a sum that is no number pass.
+    let error = sums.iter().map(off).max_by(f64::total_cmp).unwrap_or(0.0);
+    if error <= bound {
+        return Ok([error, bound]);
+    }
+    Err(format!("{name} is off by {error}, and rounding explains {bound}").into())
 }
 
 /// The sum as one would write it: eight accumulators, so that no addition waits for the last one.

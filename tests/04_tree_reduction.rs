@@ -3,8 +3,9 @@
 //!
 //! Not proven: that the barriers are where they must be, since the lanes may happen to run in step
 //! where one is missing; that the tails have guards, since past the end an adapter may read 0
-//! (llvmpipe does, SwiftShader does not); that `copy` copies, for nothing reads what it wrote.
+//! (llvmpipe does, SwiftShader does not); that a rate is the memory's: only its arithmetic is.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::ops::Range;
 use std::sync::Once;
@@ -15,7 +16,7 @@ mod example;
 mod process;
 
 use data::{SIZES, signed, whole};
-use example::{Gpu, KERNELS, bound, groups, setup, sum, upload};
+use example::{Gpu, KERNELS, Resident, bound, groups, off_by, read, setup, sum, upload};
 
 // Named here, so that the compiler finds a use for all of the example.
 const _: fn() = example::main;
@@ -159,5 +160,124 @@ fn the_groups_are_as_few_as_will_do() {
         (0, 1 << 32, 2112),
     ] {
         assert_eq!(groups(each, n), wanted, "{each} each, n = {n}");
+    }
+}
+
+/// So many of the f32 that the last kernel left.
+fn left(gpu: &Gpu, resident: &Resident, count: usize) -> Vec<f32> {
+    let readback = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("partials, read back"),
+        size: count as u64 * 4,
+        usage: wgpu::BufferUsages::COPY_DST | wgpu::BufferUsages::MAP_READ,
+        mapped_at_creation: false,
+    });
+    let mut encoder = gpu.device.create_command_encoder(&Default::default());
+    encoder.copy_buffer_to_buffer(&resident.partials, 0, &readback, 0, readback.size());
+    gpu.queue.submit([encoder.finish()]);
+    read(&gpu.device, &gpu.errors, &readback).unwrap()
+}
+
+/// What its rate is claimed for: every whole vec4 of the data; the scalars behind them stay behind.
+#[test]
+fn a_copy_copies_every_vec4() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    for n in [1, 3, 4, 5, 1023, 4095, 4096, 4097, 8193, 65537, 262147] {
+        // None of them is zero, as all of the copy is at first.
+        let data = whole(n);
+        let resident = upload(&gpu, &data).unwrap();
+        sum(&gpu, kernel("copy"), &resident).unwrap();
+        let (copied, wanted) = (left(&gpu, &resident, n), n / 4 * 4);
+        let wrong = (0..wanted).find(|&i| copied[i] != data[i]);
+        assert_eq!(wrong, None, "the first wrong element of {n}");
+        assert!(copied[wanted..].iter().all(|&x| x == 0.0), "past the last vec4 of {n}");
+    }
+}
+
+/// Additions in the longest chain, counted by hand: an invocation's own, then 8 in the workgroup's
+/// tree, an invocation's own in `finish`, 8 in its tree, and 2 to spare for the vec4's and the tail's.
+/// With a total of 2^24 and 2^-24 of it for each, the bound is their number.
+#[test]
+fn the_bound_counts_the_additions() {
+    for (name, n, additions) in [
+        // 256 workgroups; in `finish`, one partial each.
+        ("one_each", 65536, 1 + 8 + 1 + 8 + 2),
+        // 64 workgroups, fewer than `finish` has invocations.
+        ("four_in_a_row", 65536, 4 + 8 + 8 + 2),
+        ("four_strided", 65536, 4 + 8 + 8 + 2),
+        // 16 workgroups of 256 invocations: 16 elements each.
+        ("many", 65536, 16 + 8 + 8 + 2),
+        // 2112 workgroups and no more: twice as many elements each; 8 rounds in `finish`.
+        ("many", 2 * 2112 * 4096, 32 + 8 + 8 + 8 + 2),
+        // No tree: each of 4096 invocations adds its 16, then all of them to one total.
+        ("atomics", 65536, 16 + 4096 + 2),
+    ] {
+        let bound = bound(kernel(name), n, f64::from(1 << 24));
+        assert_eq!(bound, f64::from(additions), "{name}, n = {n}");
+    }
+}
+
+/// What the lesson stops at: of all sums that a kernel gave, the one that is furthest off decides.
+#[test]
+fn a_sum_past_its_bound_is_an_error() {
+    let exact = f64::from(1 << 20);
+    let sums = |off: &[f32]| BTreeSet::from_iter(off.iter().map(|&x| (exact as f32 + x).to_bits()));
+    for (kernel, (name, _)) in KERNELS.iter().enumerate().skip(1) {
+        let bound = bound(kernel, 65536, exact);
+        let most = bound.floor() as f32;
+        let near = [0.0, most, -most / 2.0];
+        let found = off_by(kernel, 65536, exact, &sums(&near)).unwrap();
+        assert_eq!(found, [f64::from(most), bound], "{name}");
+        for far in [most + 1.0, -most - 1.0, f32::INFINITY, f32::NAN] {
+            let error = off_by(kernel, 65536, exact, &sums(&[0.0, far, 0.0, most]));
+            let error = error.expect_err("it is off").to_string();
+            assert!(error.starts_with(name), "{error}");
+            assert!(error.contains("rounding explains"), "off by {far}: {error}");
+        }
+    }
+}
+
+/// A rate is bytes through µs: of a copy all that it reads and writes, of a sum what it reads. And the
+/// bound is that of all the data: the elements lie evenly in (0, 1], and their sum near n / 2.
+#[test]
+fn the_rates_and_bounds_are_those_of_all_the_bytes() {
+    let _turn = process::turn();
+    let n = 65536.0;
+    let printed = process::run(&["65536"]).stdout;
+    let row = |name: &str| -> Option<Vec<f64>> {
+        let row = printed.lines().find(|row| row.starts_with(&format!("| {name} ")))?;
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        // A row that says what it needs has no figures.
+        let number = |cell: &&str| cell.trim_end_matches('%').parse().ok();
+        (cells.len() == 10).then(|| cells[2..9].iter().filter_map(number).collect())
+    };
+    let near = |what: &str, found: f64, wanted: f64, off: f64| {
+        assert!((found - wanted).abs() <= off, "{what}: {found}, not {wanted}, in {printed}");
+    };
+    let copy = row("copy").expect("it needs nothing");
+    for (name, moved, groups, additions) in [
+        ("copy", 2.0, 16.0, None),
+        ("one_each", 1.0, 256.0, Some(20.0)),
+        ("four_in_a_row", 1.0, 64.0, Some(22.0)),
+        ("four_strided", 1.0, 64.0, Some(22.0)),
+        ("many", 1.0, 16.0, Some(34.0)),
+        ("atomics", 1.0, 16.0, Some(4114.0)),
+    ] {
+        let row = row(name);
+        let Some(&[found, us, rate, share, ref rest @ ..]) = row.as_deref() else {
+            assert_eq!(name, "atomics", "no figures in {printed}");
+            continue;
+        };
+        assert_eq!(found, groups, "groups of {name}");
+        // Half of the last digit printed, and what the µs have lost by theirs.
+        let (wanted, lost) = (moved * 4.0 * n / us / 1e3, 0.06 / us);
+        near(&format!("{name}, GB/s"), rate, wanted, 0.0051 + lost * wanted);
+        let wanted = 100.0 * moved / 2.0 * copy[1] / us;
+        near(&format!("{name}, share"), share, wanted, 0.51 + (lost + 0.06 / copy[1]) * wanted);
+        if let Some(additions) = additions {
+            // Two digits are printed, and the sum of these random elements is not n / 2 to the bit.
+            let wanted = additions / f64::from(1 << 24) * n / 2.0;
+            near(&format!("{name}, bound"), rest[1], wanted, 0.07 * wanted);
+        }
     }
 }

@@ -210,12 +210,10 @@ fn lesson(scale: Option<u32>) -> Result<()> {
     let [probe] = timed(|| search(&gpu, &small, BATCH))()?;
     let scale = scale.unwrap_or(if probe > SLOW { SCALE_SLOW } else { SCALE });
     say(format_args!("runs    scale {scale}; medians of 15, or of 3 and more in half a second"));
-    // Of an arc: half its edge, head and tail on the host; the latter two staged, and on the device.
-    memory((7 * 4 * 32) << scale)?;
+    let graphs = three_graphs(scale)?;
     say("\n| graph | search           | levels | dispatches | submits |     µs | µs/level |");
     say("|-------|------------------|-------:|-----------:|--------:|-------:|---------:|");
-    let (mut times, width) = (Vec::new(), 1 << scale.saturating_sub(ROWS.ilog2()));
-    let graphs = [("R-MAT", rmat(scale)), ("grid", grid(width, ROWS)), ("path", grid(1, ROWS))];
+    let mut times = Vec::new();
     for (name, graph) in graphs {
         let source = (0..).find(|&vertex| !graph.heads(vertex).is_empty()).unwrap_or(0);
         let (resident, exact) = (upload(&gpu, &graph, source)?, cpu_queue(&graph, source));
@@ -226,22 +224,14 @@ fn lesson(scale: Option<u32>) -> Result<()> {
             times.push(us);
         };
         for batch in [1, BATCH] {
-            let [_, dispatches, submits] = search(&gpu, &resident, batch)?;
-            if depths(&gpu, &resident)? != exact || cpu_levels(&graph, source) != exact {
-                return Err(format!("{name}: the depths are not those of the CPU's queue").into());
-            }
-            // A card at rest lowers its clocks, and takes its time to raise them.
-            let begin = Instant::now();
-            while micros(begin) < 3e5 {
-                search(&gpu, &resident, BATCH)?;
-            }
-            let [us] = repeat(timed(|| search(&gpu, &resident, batch)))?;
+            let [us, dispatches, submits] = measured(&gpu, &resident, (name, &exact), batch)?;
             row(&format!("GPU, {batch} a submit"), dispatches, submits, us);
         }
         let [queue] = repeat(timed(|| Ok(cpu_queue(black_box(&graph), source))))?;
-        row("CPU, a queue", 0, 0, queue);
+        row("CPU, a queue", 0.0, 0.0, queue);
+        same(name, &cpu_levels(&graph, source), &exact)?;
         let [all] = repeat(timed(|| Ok(cpu_levels(black_box(&graph), source))))?;
-        row("CPU, all cores", 0, 0, all);
+        row("CPU, all cores", 0.0, 0.0, all);
     }
     let [alone, batched] = [times[8], times[9]].map(|us| us / ROWS as f64);
     let [rmat, grid] = [0, 4].map(|row| times[row] / times[row + 1]);
@@ -544,6 +534,43 @@ pub fn grid(width: usize, rows: usize) -> Graph {
         }
     }
     Graph::new(width * rows, &edges)
+}
+
+/// The graphs of the lesson, unless the machine cannot hold them.
+pub fn three_graphs(scale: u32) -> Result<[(&'static str, Graph); 3]> {
+    // Of an arc: half its edge, head and tail on the host; the latter two staged, and on the device.
+    memory((7 * 4 * 32) << scale)?;
+    let width = 1 << scale.saturating_sub(ROWS.ilog2());
+    Ok([("R-MAT", rmat(scale)), ("grid", grid(width, ROWS)), ("path", grid(1, ROWS))])
+}
+
+/// The depths are compared with the queue's: it is an `Err` if they are others.
+pub fn same(name: &str, depths: &[u32], exact: &[u32]) -> Result<()> {
+    if depths == exact {
+        return Ok(());
+    }
+    Err(format!("{name}: the depths are not those of the CPU's queue").into())
+}
+
+/// A search that is right, and the medians of its µs, dispatches and submits: of the timed ones.
+pub fn measured(
+    gpu: &Gpu,
+    resident: &Resident,
+    (name, exact): (&str, &[u32]),
+    batch: usize,
+) -> Result<[f64; 3]> {
+    search(gpu, resident, batch)?;
+    same(name, &depths(gpu, resident)?, exact)?;
+    // A card at rest lowers its clocks, and takes its time to raise them.
+    let begin = Instant::now();
+    while micros(begin) < 3e5 {
+        search(gpu, resident, BATCH)?;
+    }
+    repeat(|| {
+        let start = Instant::now();
+        let [_, dispatches, submits] = black_box(search(gpu, resident, batch)?);
+        Ok([micros(start), dispatches as f64, submits as f64])
+    })
 }
 
 /// The same on every core, level by level. The threads are started once, and meet after each level.

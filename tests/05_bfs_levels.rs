@@ -9,7 +9,10 @@ mod example;
 mod graphs;
 mod process;
 
-use example::{Gpu, Graph, UNSEEN, cpu_queue, depths, grid, rmat, search, setup, upload};
+use example::{
+    Gpu, Graph, UNSEEN, cpu_queue, depths, grid, measured, rmat, same, search, setup, three_graphs,
+    upload,
+};
 
 // Named here, so that the compiler finds a use for all of the example.
 const _: fn() = example::main;
@@ -200,4 +203,81 @@ fn a_graph_past_the_largest_binding_is_an_error() {
     let error = upload(&gpu, &graph, 0).err().expect("it cannot be bound").to_string();
     assert!(error.contains("134217732 bytes"), "{error}");
     agree(&gpu, "the next graph", &grid(3, 3), 0);
+}
+
+/// What the lesson stops at, whoever found the depths; the GPU's are looked at before they are timed.
+#[test]
+fn depths_that_are_not_the_queues_are_an_error() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let graph = grid(20, 20);
+    let (resident, mut exact) = (upload(&gpu, &graph, 0).unwrap(), cpu_queue(&graph, 0));
+    assert!(same("grid", &exact, &exact.clone()).is_ok());
+    let line = "grid: the depths are not those of the CPU's queue";
+    for vertex in [0, 1, 200, 399] {
+        exact[vertex] += 1;
+        for batch in [1, 32] {
+            let error = measured(&gpu, &resident, ("grid", &exact), batch).unwrap_err();
+            assert_eq!(error.to_string(), line, "vertex {vertex}");
+        }
+        let error = same("grid", &cpu_queue(&graph, 0), &exact).unwrap_err();
+        assert_eq!(error.to_string(), line, "vertex {vertex}");
+        exact[vertex] -= 1;
+    }
+    assert!(same("grid", &exact[1..], &exact).is_err(), "one is missing");
+}
+
+/// Dispatches and submits are counted in the very searches that are timed.
+#[test]
+fn a_row_counts_what_it_times() {
+    let _turn = process::turn();
+    let gpu = setup().unwrap();
+    let path = grid(1, 100);
+    let (resident, exact) = (upload(&gpu, &path, 0).unwrap(), cpu_queue(&path, 0));
+    for (batch, counted) in [(1, [100.0, 100.0]), (32, [128.0, 4.0])] {
+        let [us, counts @ ..] = measured(&gpu, &resident, ("path", &exact), batch).unwrap();
+        assert!(counts == counted && us > 0.0, "by {batch}: {counts:?} in {us} µs");
+    }
+}
+
+/// 1024 levels in two of the graphs; one in a submit, then 32. And the notes are the rows', as printed.
+#[test]
+fn each_search_has_a_row_of_its_own() {
+    let _turn = process::turn();
+    let printed = &process::quick().stdout;
+    let row = |graph: &str, search: &str| -> Vec<f64> {
+        let begin = format!("| {graph:<5} | {search:<16} |");
+        let row = printed.lines().find_map(|row| row.strip_prefix(&begin)).expect("such a row");
+        row.split('|').filter_map(|cell| cell.trim().parse().ok()).collect()
+    };
+    for graph in ["grid", "path"] {
+        assert_eq!(row(graph, "GPU, 1 a submit")[..3], [1024.0, 1024.0, 1024.0], "{graph}");
+        assert_eq!(row(graph, "GPU, 32 a submit")[..3], [1024.0, 1024.0, 32.0], "{graph}");
+        assert_eq!(row(graph, "CPU, a queue")[..3], [1024.0, 0.0, 0.0], "{graph}");
+    }
+    let [levels, dispatches, submits, ..] = row("R-MAT", "GPU, 1 a submit")[..] else { panic!() };
+    assert_eq!([dispatches, submits], [levels; 2]);
+    assert_eq!(row("R-MAT", "GPU, 32 a submit")[..3], [levels, 32.0, 1.0]);
+    let noted = |id: &str| -> f64 {
+        let (_, rest) = printed.rsplit_once(&format!("{id} measured ")).expect(id);
+        rest.split([' ', '×']).next().and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let near = |id: &str, wanted: f64, off: f64| {
+        assert!((noted(id) - wanted).abs() <= off, "{id} is not {wanted} in {printed}");
+    };
+    near("05.1", row("path", "GPU, 1 a submit")[4], 0.0506);
+    near("05.2", row("path", "GPU, 32 a submit")[4], 0.0056);
+    let [alone, batched] = ["GPU, 1 a submit", "GPU, 32 a submit"].map(|way| row("R-MAT", way)[3]);
+    near("05.3", alone / batched, 0.051 + alone / batched * (0.5 / alone + 0.5 / batched));
+}
+
+/// The argument ends before any machine does, so that the function is asked and not the program.
+#[test]
+fn more_memory_than_there_is_is_refused() {
+    let error = three_graphs(50).err().expect("no machine has it").to_string();
+    // 32 arcs for each of 2^50 vertices, at 28 bytes: 896 × 2^50 / 2^20.
+    assert!(error.starts_with("this takes 962072674304 MiB and"), "{error}");
+    assert!(error.contains("give a smaller size"), "{error}");
+    let vertices = three_graphs(11).unwrap().map(|(name, graph)| (name, graph.vertices()));
+    assert_eq!(vertices, [("R-MAT", 2048), ("grid", 2048), ("path", 1024)]);
 }

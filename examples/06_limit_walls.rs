@@ -663,7 +663,7 @@ fn expected(kernel: &str, n: u64) -> u32 {
     }
 }
 
-fn exactly(way: &str, total: u32, exact: u32) -> Result<()> {
+pub fn exactly(way: &str, total: u32, exact: u32) -> Result<()> {
     if total == exact {
         return Ok(());
     }

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 mod example;
 mod process;
 
-use example::{Met, asked, exact, fold, inputs, open, total, walls, ways, windows};
+use example::{Met, asked, exact, exactly, fold, inputs, open, total, walls, ways, windows};
 use wgpu::{BufferBinding, BufferSize, Limits};
 
 // Named here, so that the compiler finds a use for all of the example.
@@ -209,5 +209,43 @@ fn the_exact_total_is_that_of_a_plain_loop() {
     for i in 0..10_000u64 {
         assert_eq!(u64::from(exact(i)), sum, "n = {i}");
         sum += 1 + i % 7;
+    }
+}
+
+/// What every way is held to, and the lesson stops at.
+#[test]
+fn a_total_that_is_off_is_an_error() {
+    assert!(exactly("a way", 28, exact(7)).is_ok());
+    for total in [0, 27, 29, u32::MAX] {
+        let error = exactly("a way", total, exact(7)).expect_err("it is off").to_string();
+        assert_eq!(error, format!("a way: the GPU says {total}, and 28 is exact"));
+    }
+}
+
+/// The notes are read off the tables: walls that raise, what may be bound, the fold's time to the loop's.
+#[test]
+fn the_notes_are_the_tables() {
+    let _turn = process::turn();
+    let printed = &process::quick().stdout;
+    let row = |name: &str| -> Vec<&str> {
+        let row = printed.lines().find(|row| row.starts_with(&format!("| {name} "))).expect(name);
+        row.split('|').map(str::trim).collect()
+    };
+    let noted = |words: &str| -> f64 {
+        let (_, rest) = printed.rsplit_once(words).expect(words);
+        rest.split([' ', '×', ';']).next().and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let raised = (1..=8).filter(|wall| {
+        let at = row(&wall.to_string())[5];
+        at != "nowhere" && at != "left out"
+    });
+    assert_eq!(noted("06.1 measured "), raised.count() as f64, "{printed}");
+    let bound: f64 = row("binding, bytes")[4].parse().expect("bytes");
+    assert_eq!(noted("06.2 measured "), (bound / 4.0).floor());
+    let [rows, loops] = ["workgroups: fold into rows", "workgroups: share by a loop"]
+        .map(|way| row(way)[3].parse::<f64>().expect("µs"));
+    for words in ["06.3 measured ", "in rows, takes "] {
+        let off = (noted(words) - rows / loops).abs();
+        assert!(off <= 0.06, "{words}is not {rows} through {loops} in {printed}");
     }
 }

@@ -219,3 +219,27 @@ fn the_groups_are_as_few_as_will_do() {
         assert_eq!(groups(each, n), wanted, "{each} each, n = {n}");
     }
 }
+
+/// A large number, one that is lost beside it, and its opposite, in lanes 0, 1 and 128. The tree adds
+/// lanes half a workgroup apart first, and ends at 1; a subgroup adds neighbours, and ends at 0. So
+/// it shows whose addition it is: of the elements in one workgroup, and of the partials in `finish`.
+#[test]
+fn subgroups_add_what_the_tree_would_add_last() {
+    let _turn = process::turn();
+    let gpu = setup(OPTIONAL).unwrap();
+    let large = (1u32 << 25) as f32;
+    for &kernel in SUMS.iter() {
+        let (name, each, _) = KERNELS[kernel];
+        // Elements side by side that one lane takes, and one workgroup.
+        let (lane, group) = if name == "many" { (4, 4096) } else { (1, 256 * each as usize) };
+        let wanted = if TREES.contains(&kernel) { 1.0 } else { 0.0 };
+        for (what, apart) in [("lanes", lane), ("workgroups", group)] {
+            let mut data = vec![0.0; 129 * group];
+            for (place, number) in [(0, large), (1, 1.0), (128, -large)] {
+                data[place * apart] = number;
+            }
+            let (sum, _) = sum(&gpu, kernel, &upload(&gpu, &data).unwrap()).unwrap();
+            assert_eq!(sum, wanted, "{:?}, {what}", KERNELS[kernel]);
+        }
+    }
+}

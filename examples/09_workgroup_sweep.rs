@@ -217,8 +217,7 @@ fn lesson(n: Option<u64>) -> Result<()> {
         }
         let all = sweep(&gpu, &data, kernel, &shapes)?;
         sweep_table(&all, n, [lanes, most]);
-        let all: Vec<_> = all.iter().filter(|candidate| candidate.shape != outside).collect();
-        let curve: Vec<_> = all.iter().map(|candidate| middle(&candidate.runs)).collect();
+        let (all, curve) = contest(&all, outside);
         let (verdict, alike) = verdict(&curve);
         let [cold, lucky, best] = [
             least(all.iter().map(|candidate| candidate.cold)),
@@ -728,6 +727,12 @@ pub fn middle(runs: &[f64]) -> [f64; 3] {
     let (half, last) = (runs.len() / 2, runs.len() - 1);
     let off = runs.len().isqrt() + 1;
     [half.saturating_sub(off), half, last.min(half + off)].map(|place| runs[place])
+}
+
+/// All candidates but the one outside, and their curve.
+pub fn contest(all: &[Candidate], outside: Shape) -> (Vec<&Candidate>, Vec<[f64; 3]>) {
+    let inside = all.iter().filter(|candidate| candidate.shape != outside);
+    inside.map(|candidate| (candidate, middle(&candidate.runs))).unzip()
 }
 
 fn shape_name(kernel: usize, [columns, rows]: Shape) -> String {

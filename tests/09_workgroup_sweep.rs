@@ -11,8 +11,8 @@ mod example;
 mod process;
 
 use example::{
-    BLUR, KERNELS, SCALE, Shape, Verdict, candidates, compile, cpu, idle, keep, key, middle,
-    recall, sealed, subgroups, sweep, sweep_agree, sweep_groups, sweeper, swept, verdict,
+    BLUR, KERNELS, SCALE, Shape, Verdict, candidates, compile, contest, cpu, idle, keep, key,
+    middle, recall, sealed, subgroups, sweep, sweep_agree, sweep_groups, sweeper, swept, verdict,
 };
 use wgpu::Limits;
 
@@ -446,8 +446,59 @@ fn a_run_takes_what_was_kept_and_no_other_line() {
     let [[width, _], [columns, rows]] = kept.map(|(shape, _)| shape);
     assert!(spared.stdout.contains(&format!("| scale  | {width:>5} |")), "{spared:?}");
     assert!(spared.stdout.contains(&format!("{columns}×{rows} |")), "{spared:?}");
+    the_sentences_are_the_tables(&another.stdout, info.subgroup_max_size.max(4) / 2 * 3);
     for (swept, word) in [(another, "with another"), (ignored, "1 damaged")] {
         assert!(swept.code == Some(0) && swept.stdout.contains("| scale |"), "{swept:?}");
         assert!(swept.stdout.contains("no line for this key") && swept.stdout.contains(word));
+    }
+}
+
+/// Of `scale`: no sentence names the size outside the contest, the best has the least median of the
+/// others, and the ratio in the notes is the slowest's of them to it, as far as they are printed.
+#[track_caller]
+fn the_sentences_are_the_tables(printed: &str, outside: u32) {
+    let (_, scale) = printed.split_once("| scale |").expect("a table");
+    let (scale, _) = scale.split_once("| blur ").expect("another table");
+    let row = |row: &str| -> Option<(u32, f64)> {
+        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+        Some((cells.get(1)?.parse().ok()?, cells.get(6)?.parse().ok()?))
+    };
+    let all: Vec<(u32, f64)> = scale.lines().filter_map(row).collect();
+    let medians = all.iter().filter(|(size, _)| *size != outside).map(|&(_, median)| median);
+    let (least, most) = (medians.clone().fold(f64::MAX, f64::min), medians.fold(0.0, f64::max));
+    let sentences = scale.lines().filter(|line| !line.starts_with('|'));
+    let names = sentences.flat_map(|line| line.split([' ', ',', ':', ';']));
+    assert!(!names.into_iter().any(|name| name == outside.to_string()), "{outside} in {printed}");
+    let after = |words: &str| -> f64 {
+        let (_, rest) = printed.split_once(words).expect(words);
+        rest.split([' ', ';', '×']).next().and_then(|word| word.parse().ok()).expect("a number")
+    };
+    let best = after("The median chooses ");
+    assert_eq!(after("09.1 measured "), best, "{printed}");
+    assert!(all.contains(&(best as u32, least)), "{best} is not the best in {printed}");
+    let off = (after("09.2 measured ") - most / least).abs();
+    let lost = most / least * (0.05 / least + 0.05 / most);
+    assert!(off <= 0.0051 + lost, "the slowest is {} to the best in {printed}", most / least);
+}
+
+/// However it does: 48 lanes of subgroups of 32 are there to be looked at.
+#[test]
+fn the_size_outside_is_not_in_the_contest() {
+    let _turn = process::turn();
+    let gpu = sweeper().unwrap();
+    for times in [[100.0, 1.0, 50.0, 80.0], [100.0, 900.0, 50.0, 80.0], [51.0, 50.0, 50.0, 51.0]] {
+        let all: Vec<_> = [32, 48, 64, 128]
+            .into_iter()
+            .zip(times)
+            .map(|(width, us)| {
+                let mut candidate = compile(&gpu, SCALE, [width, 1], 1000);
+                candidate.runs = vec![us; 5];
+                candidate
+            })
+            .collect();
+        let (inside, curve) = contest(&all, [48, 1]);
+        let shapes: Vec<Shape> = inside.iter().map(|candidate| candidate.shape).collect();
+        assert_eq!(shapes, [[32, 1], [64, 1], [128, 1]]);
+        assert_eq!(curve, [times[0], times[2], times[3]].map(|us| [us; 3]));
     }
 }

@@ -170,8 +170,8 @@ pub fn ways(
         let inputs = if offered { inputs(gpu, n) } else { Err("no more is offered".into()) };
         let timing = inputs.map(|inputs| -> Result<f64> {
             let windows: Vec<_> = inputs.iter().flat_map(|input| windows(input, &limits)).collect();
-            let call = || total(gpu, &gpu.kernels[kernel], &windows, grid);
-            exactly(name, call()?, expected(kernel, n))?;
+            let sum = || total(gpu, &gpu.kernels[kernel], &windows, grid);
+            let call = || exactly(name, sum()?, expected(kernel, n));
             Ok(repeat(timed(call))?[0])
         });
         // What cannot be tried is left out; what is tried and goes wrong ends the program.

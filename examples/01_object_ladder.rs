@@ -232,7 +232,7 @@ fn lesson(n: u64) -> Result<()> {
         *total += micros;
         say(format_args!("| {rung:>4} | {name:<17} | {micros:>8.1} | {per:<13} |"));
     }
-    let [exact, bound] = explained(sum, &data)?;
+    let [exact, bound] = agree(sum, &data)?;
     let time = |sum: fn(&[f32]) -> f32| {
         let start = Instant::now();
         black_box(sum(black_box(&data)));
@@ -367,13 +367,13 @@ fn random(n: usize) -> Vec<f32> {
     std::iter::repeat_with(next).take(n).collect()
 }
 
-/// The CPU's sum, and how far from it rounding explains the GPU's; it is an `Err` if it does not.
-pub fn explained(sum: f64, data: &[f32]) -> Result<[f64; 2]> {
-    // How far off is right: every f32 addition rounds by up to 2^-24 of the total so far, and an
-    // invocation makes a chain of them. The host's f64 additions add nothing that shows.
+/// Compares with the CPU. An invocation adds in a chain, and each f32 addition in it is off by up to
+/// 2^-24 of the total; the host's f64 additions add nothing that shows. The CPU's sum, and the bound.
+pub fn agree(sum: f64, data: &[f32]) -> Result<[f64; 2]> {
     let chain = data.len().div_ceil((groups(data.len()) * WIDTH) as usize);
+    let absolute: f64 = data.iter().map(|x| f64::from(x.abs())).sum();
+    let bound = chain as f64 * f64::from(f32::EPSILON) / 2.0 * absolute;
     let exact = exact_sum(data);
-    let bound = chain as f64 * f64::from(f32::EPSILON) / 2.0 * exact;
     if (sum - exact).abs() <= bound {
         return Ok([exact, bound]);
     }

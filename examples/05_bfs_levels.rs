@@ -1,7 +1,7 @@
 //! 05 bfs levels: why a phase boundary ends a dispatch, and why that need not end a submit.
 //!
-//! In:    three graphs: R-MAT with 2^scale vertices, from 10 on a grid of as many in 1024 rows, a path of 1024;
-//!        the argument is the scale, 18 if none is given, 12 on a slow adapter.
+//! In:    three graphs: R-MAT with 2^scale vertices, a grid of 1024 rows with as many, or 1024 if that
+//!        is more, a path of 1024; the argument is the scale, 18 if none is given, 12 if slow.
 //! Out:   per graph and search: levels, dispatches, submits, µs, µs per level; the CPU's beside them.
 //! Run:   cargo run --example 05_bfs_levels 18
 //! Read:  guide/05_bfs_levels.md

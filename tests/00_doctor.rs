@@ -46,6 +46,17 @@ fn missing_features_are_named_where_a_lesson_has_a_use_for_them() {
     }
 }
 
+/// The one number of another lesson that 00 repeats.
+#[test]
+fn the_tile_of_11_is_as_large_as_11_says() {
+    let eleven = include_str!("../examples/11_density_grid.rs");
+    assert!(eleven.contains("\npub const TILE: u32 = 64;\n"));
+    assert!(eleven.contains("max_compute_workgroup_storage_size: TILE * TILE * 4,"));
+    let tile =
+        Limits { max_compute_workgroup_storage_size: 64 * 64 * 4, ..Limits::downlevel_defaults() };
+    assert_eq!(outlook(11, STAMPS, &tile), "runs whole");
+}
+
 #[test]
 fn a_limit_that_is_too_low_is_named_with_what_there_is_and_what_it_takes() {
     let low = Limits { max_compute_workgroup_size_x: 128, ..Limits::downlevel_defaults() };

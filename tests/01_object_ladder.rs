@@ -11,7 +11,7 @@ mod example;
 mod process;
 
 use data::{SIZES, signed, whole};
-use example::{climb, cpu_all, cpu_one, exact_sum, explained, memory};
+use example::{agree, climb, cpu_all, cpu_one, exact_sum, memory};
 
 /// The turn, with the driver loaded and kept: some drivers give up once they have been loaded anew
 /// for one climb after another.
@@ -113,13 +113,13 @@ fn more_memory_than_there_is_is_refused() {
 /// What the lesson stops at: a sum that rounding does not explain. The bound is 2^-24 of the total
 /// for each of the additions in a chain, and 2^20 elements make chains of 16: of ones, it is 1.
 #[test]
-fn a_sum_that_is_off_is_not_explained() {
+fn a_sum_that_is_off_does_not_agree() {
     let (ones, exact) = (vec![1.0; 1 << 20], f64::from(1 << 20));
     for off in [0.0, 1.0, -1.0] {
-        assert_eq!(explained(exact + off, &ones).unwrap(), [exact, 1.0], "off by {off}");
+        assert_eq!(agree(exact + off, &ones).unwrap(), [exact, 1.0], "off by {off}");
     }
     for off in [1.5, -1.5, exact, f64::NAN, f64::INFINITY] {
-        let error = explained(exact + off, &ones).expect_err("it is off").to_string();
+        let error = agree(exact + off, &ones).expect_err("it is off").to_string();
         assert!(error.contains("rounding explains 1 at most"), "off by {off}: {error}");
     }
 }
